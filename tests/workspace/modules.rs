@@ -196,11 +196,14 @@ const WRITERS: [(&str, &[&str]); 8] = [
         &["apply", "create", "patch", "delete"],
     ),
     (
-        "shared/kernel/src/ports/write_gate.rs",
+        "shared/kernel/src/ports/layer.rs",
         &["apply", "create", "patch", "delete"],
     ),
-    ("shared/kernel/src/kernel/status.rs", &["patch"]),
-    ("shared/kernel/src/kernel/events/kubernetes.rs", &["create"]),
+    ("shared/kernel/src/context/status.rs", &["patch"]),
+    (
+        "shared/kernel/src/context/events/kubernetes.rs",
+        &["create"],
+    ),
     (
         "shared/helmrelease/src/storage.rs",
         &["create", "patch", "delete"],

@@ -6,8 +6,8 @@
 
 use crate::model::{Place, Row, Snapshot};
 use driftless_flux::{ArtifactStatus, FluxKind};
+use driftless_kernel::context::Context;
 use driftless_kernel::hub;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::Ports;
 use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};

@@ -1,4 +1,6 @@
-//! The errors of fields with an invalid value.
+//! The errors of fields, and of other input, with an invalid value.
+
+use std::borrow::Cow;
 
 /// The error of a field of a Flux object. Displayed as the message of the object's condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,4 +46,22 @@ pub enum DurationError {
     /// The duration is longer than ten years.
     #[error("'{0}' is too long: at most ten years")]
     TooLong(String),
+}
+
+/// The error of input that is not valid: a key, a policy, a pattern, a reference. Displayed as a part
+/// of the message of a condition, so it never contains a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(Cow<'static, str>);
+
+impl From<&'static str> for Invalid {
+    fn from(message: &'static str) -> Self {
+        Self(message.into())
+    }
+}
+
+impl From<String> for Invalid {
+    fn from(message: String) -> Self {
+        Self(message.into())
+    }
 }

@@ -30,7 +30,7 @@ pub use condition::{
     Condition, ConditionStatus, Conditions, HEALTHY, READY, RECONCILING, STALLED, reason, shorten,
 };
 pub use crd::{custom_resource_definitions, is_current, undeclared};
-pub use error::{DurationError, FieldError};
+pub use error::{DurationError, FieldError, Invalid};
 pub use event::{COMMIT_STATUS_UPDATE, EVENT_GROUP, FluxEvent, InvolvedObject, Severity, meta_key};
 pub use external_artifact::{ExternalArtifactSpec, ExternalSourceRef};
 pub use git_repository::{

@@ -22,9 +22,9 @@ use driftless_flux::{
 use driftless_helm::Chart;
 use driftless_helm::record::{Release, Status, config_digest};
 use driftless_helm::values::Table;
+use driftless_kernel::context::Context;
 use driftless_kernel::credentials;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::target::Target;
 use driftless_manifest::Object;
 use driftless_plans::inventory;

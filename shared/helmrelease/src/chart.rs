@@ -11,8 +11,8 @@ use driftless_flux::{
 use driftless_go::semver::Version;
 use driftless_helm::{Chart, Compat, LoadLimits};
 use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::ErrorKind;
 use driftless_kernel::schedule;
 use driftless_manifest::Object;

@@ -6,9 +6,9 @@ use super::plan::Operation;
 use super::storage::Storage;
 use super::{Memory, Work, chart, drift_detection, history, report};
 use driftless_flux::{HelmRelease, reason};
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Report, StepEnd};
 use driftless_kernel::failure::{Failure, TargetError};
-use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::ports::ErrorKind;
 use driftless_kernel::target::{self, Target};
 

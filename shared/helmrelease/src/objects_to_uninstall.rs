@@ -4,8 +4,8 @@ use super::phase::PhaseError;
 use super::storage::Storage;
 use super::{history, objects};
 use driftless_flux::{HelmRelease, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::{Failure, TargetError};
-use driftless_kernel::kernel::Context;
 use driftless_kernel::target;
 use driftless_manifest::Object;
 

@@ -5,9 +5,9 @@ use super::action::Pause;
 use super::attempt::AttemptEnd;
 use super::conditions::{mark, mark_stalled, reasons};
 use driftless_flux::{ConditionStatus, HelmRelease, READY, reason, rfc3339, shorten};
+use driftless_kernel::context::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{self, Report};
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use std::time::Duration;
 
 /// The reasons of failures before an action that get an event, as with helm-controller; actions

@@ -1,7 +1,7 @@
 //! Checks of `dependsOn`: every dependency must be ready, at this revision.
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::kernel::Context;
 use crate::schedule;
 use driftless_flux::{Conditions, FieldError, FluxKind, ObjectRef, READY, reason};
 use driftless_manifest::Object;

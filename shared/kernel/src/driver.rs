@@ -5,9 +5,9 @@
 //! the report into the object's status, sends the events, keeps the memory, and decides when the
 //! object is reconciled again.
 
+use crate::context::{Context, Outcome, status};
 use crate::failure::{Class, Failure};
 use crate::journal::{self, End, StepResult};
-use crate::kernel::{Context, Outcome, status};
 use crate::ports::{Cause, Ports};
 use crate::schedule::Lease;
 use driftless_flux::{FluxKind, FluxObject, ObjectRef, READY, REQUESTED_AT, reason};

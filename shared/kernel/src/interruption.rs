@@ -4,8 +4,8 @@
 //! one step does nothing but report that. The next steps of the object run isolated: alone in their
 //! invocation and with more memory, after a back-off. The first of them that ends resets the count.
 
+use crate::context::{Context, LONGEST_RETRY, Outcome};
 use crate::failure::Failure;
-use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::ports::Cause;
 use crate::schedule::MAX_INTERRUPTIONS;
 use driftless_flux::{

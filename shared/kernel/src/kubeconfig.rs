@@ -4,6 +4,7 @@
 use crate::ports::{Access, Login, Secret};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use driftless_flux::Invalid;
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Map, Value};
 
@@ -139,7 +140,7 @@ fn cluster_of<'a>(
 /// Invalid YAML, or a file that `read` cannot read (its message follows the field's name).
 pub fn inline_files(
     text: &[u8],
-    read: impl Fn(&str) -> std::result::Result<Vec<u8>, String>,
+    read: impl Fn(&str) -> std::result::Result<Vec<u8>, Invalid>,
 ) -> Result<Vec<u8>> {
     let mut config = document(text)?;
     let current = string(&config, "", "current-context")?
@@ -175,7 +176,7 @@ fn inline(
     fields: &mut Map<String, Value>,
     from: &str,
     to: &str,
-    read: &impl Fn(&str) -> std::result::Result<Vec<u8>, String>,
+    read: &impl Fn(&str) -> std::result::Result<Vec<u8>, Invalid>,
 ) -> Result<()> {
     let Some(file) = fields.remove(from).filter(|file| !is_empty(file)) else {
         return Ok(());

@@ -4,7 +4,7 @@
 //!
 //! - [`ports`]: the traits that adapters implement. [`failure`]: the errors of a step.
 //! - [`state`], [`functions`], [`journal`]: records in the bucket. [`hub`]: the registered hubs.
-//! - [`schedule`] decides which worker reconciles an object, and when. [`kernel`] is the context of
+//! - [`schedule`] decides which worker reconciles an object, and when. [`context`] is the state of
 //!   a step and its outcome; [`driver`] is the common course of a step.
 //! - [`applier`] is the one writer of users' objects.
 //! - [`cloud`] and [`target`]: identities at clouds, access to a cluster.
@@ -13,6 +13,7 @@ pub mod address;
 pub mod applier;
 pub mod cloud;
 pub mod concurrent;
+pub mod context;
 pub mod credentials;
 pub mod dependencies;
 pub mod driver;
@@ -21,7 +22,6 @@ pub mod functions;
 pub mod hub;
 pub mod interruption;
 pub mod journal;
-pub mod kernel;
 pub mod kubeconfig;
 mod pattern;
 pub mod ports;

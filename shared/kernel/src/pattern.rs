@@ -1,5 +1,6 @@
 //! Regular expressions of users, with limits.
 
+use driftless_flux::Invalid;
 use driftless_go::re2;
 use regex::{Regex, RegexBuilder};
 
@@ -12,9 +13,9 @@ const MAX_COMPILED_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// Go's message for an invalid expression, or a message about the limits.
-pub fn pattern(text: &str) -> Result<Regex, String> {
+pub fn pattern(text: &str) -> Result<Regex, Invalid> {
     if text.len() > MAX_PATTERN_BYTES {
-        return Err("the expression is too long".to_owned());
+        return Err("the expression is too long".into());
     }
     let translated = re2::translate(text)?;
     let compiled = RegexBuilder::new(&translated)

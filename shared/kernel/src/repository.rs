@@ -2,6 +2,7 @@
 //! deciding whether the operator allows the installation's own credentials for it.
 
 use crate::ports::{ErrorKind, PortError, Result};
+use driftless_flux::Invalid;
 
 /// The default host of a repository that is named as `OWNER/NAME`.
 const GITHUB: &str = "github.com";
@@ -166,7 +167,7 @@ impl Grant {
     ///
     /// # Errors
     /// A message with the expected form.
-    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+    pub fn parse(text: &str) -> std::result::Result<Self, Invalid> {
         let refuse = || GRANT.to_owned();
         let (namespace, repository) = text.split_once('=').ok_or_else(refuse)?;
         let parts: Vec<&str> = repository.split('/').collect();

@@ -14,10 +14,10 @@ pub use cluster_config::canonical;
 use crate::address;
 use crate::applier::{Applier, Strategy};
 use crate::cloud;
+use crate::context::Context;
 use crate::credentials;
 use crate::failure::{Failure, TargetError};
 use crate::hub::Hub;
-use crate::kernel::Context;
 use crate::kubeconfig;
 use crate::ports::{Access, Cluster, ErrorKind, Impersonation, PortError, Ports, Secret};
 use driftless_flux::{

@@ -6,7 +6,7 @@ use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
-use driftless_kernel::kernel::Outcome;
+use driftless_kernel::context::Outcome;
 use driftless_kernel::ports::{ErrorKind, PortError, Ports, Queue as _, Request, Result};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

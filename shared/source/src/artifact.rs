@@ -5,7 +5,7 @@
 use crate::{archive, external};
 use bytes::Bytes;
 use driftless_flux::{ArtifactStatus, FluxKind, ObjectRef, rfc3339};
-use driftless_kernel::kernel::Context;
+use driftless_kernel::context::Context;
 use driftless_kernel::ports::{
     Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result, compute,
 };

@@ -2,6 +2,7 @@
 
 use crate::ignore::{self, Patterns};
 use bytes::Bytes;
+use driftless_flux::Invalid;
 use driftless_flux::{BucketSpec, reason};
 use driftless_kernel::concurrent;
 use driftless_kernel::failure::Failure;
@@ -94,7 +95,7 @@ impl Index {
     }
 
     /// Adds listed objects, except directories and those that the patterns exclude.
-    fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), String> {
+    fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), Invalid> {
         for entry in listed {
             if entry.key.ends_with('/') || entry.key == ignore::FILE {
                 continue;
@@ -292,7 +293,7 @@ fn patterns(file: Option<&[u8]>, spec: Option<&str>) -> Result<Patterns, Failure
 }
 
 /// Returns the path of an object in the artifact: below its root, whatever the key is.
-fn place(key: &str) -> Result<TreePath, String> {
+fn place(key: &str) -> Result<TreePath, Invalid> {
     let mut parts = Vec::new();
     for part in key.split('/') {
         match part {
@@ -308,15 +309,16 @@ fn place(key: &str) -> Result<TreePath, String> {
 
 /// Checks that an object of this key can be downloaded: clients remove `.` and `..` from a URL,
 /// which then names another object.
-fn check_key(key: &str, path: &TreePath) -> Result<(), String> {
+fn check_key(key: &str, path: &TreePath) -> Result<(), Invalid> {
     if key.len() > MAX_KEY_BYTES {
-        return Err(format!("a key has more than {MAX_KEY_BYTES} bytes"));
+        return Err(format!("a key has more than {MAX_KEY_BYTES} bytes").into());
     }
     let has_dots = key.split('/').any(|part| matches!(part, "." | ".."));
     match has_dots || path.is_root() {
         true => Err(format!(
             "the key '{key}' has '.' or '..' as a directory, which a URL cannot contain: {ADVICE}"
-        )),
+        )
+        .into()),
         false => Ok(()),
     }
 }
@@ -373,7 +375,7 @@ mod tests {
         buckets: &MemoryBuckets,
         spec: &BucketSpec,
         limits: FetchLimits,
-    ) -> Result<(Vec<String>, Vec<String>), String> {
+    ) -> Result<(Vec<String>, Vec<String>), Invalid> {
         let bucket = open(buckets, NAME);
         let clock = TestClock::default();
         let files = Files {

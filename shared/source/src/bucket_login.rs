@@ -3,11 +3,12 @@
 
 use crate::cloud_login;
 use crate::secret::{SourceSecret, certificates, not_found};
+use driftless_flux::Invalid;
 use driftless_flux::{Bucket, BucketSpec, BucketSts, reason};
 use driftless_kernel::cloud::google::KeyProblem;
 use driftless_kernel::cloud::{self, Exchange, aws, azure, google};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::{Failure, TargetError};
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{
     AwsIdentity, AzureBucketLogin, BucketLogin, Connection, EntraIdentity, EntraProof, GoogleLogin,
     LdapLogin, Secret,
@@ -225,12 +226,12 @@ fn merged(endpoint: &str, signature: &Secret) -> Secret {
 }
 
 /// Returns the name of the storage account: the first label of the endpoint's host.
-fn account_name(endpoint: &str) -> Result<String, String> {
+fn account_name(endpoint: &str) -> Result<String, Invalid> {
     let url = Url::parse(endpoint).map_err(|error| error.to_string())?;
     let host = url.host_str().unwrap_or_default();
     match host.split('.').collect::<Vec<_>>().as_slice() {
         [name, _, _, ..] => Ok((*name).to_owned()),
-        _ => Err(format!("expected '{host}' to be a subdomain")),
+        _ => Err(format!("expected '{host}' to be a subdomain").into()),
     }
 }
 

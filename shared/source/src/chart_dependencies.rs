@@ -4,11 +4,12 @@
 
 use super::chart_remote as remote;
 use crate::repository_url;
+use driftless_flux::Invalid;
 use driftless_flux::{FluxKind, HelmRepository, reason};
 use driftless_go::semver::{Constraint, Version};
 use driftless_helm::{Dependency, LoadLimits, Metadata, Package};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_manifest::{Reader, TreePath};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -90,14 +91,14 @@ fn from_tree(
     directory: &TreePath,
     path: &str,
     range: &str,
-) -> Result<Package, String> {
+) -> Result<Package, Invalid> {
     let place = directory.join(path).map_err(|error| error.to_string())?;
     if reader
         .kind(&place)
         .map_err(|error| error.to_string())?
         .is_none()
     {
-        return Err(format!("no chart found at '{place}'"));
+        return Err(format!("no chart found at '{place}'").into());
     }
     let inner = Package::from_tree(reader, &place, &LoadLimits::default());
     let inner = inner.map_err(|error| error.to_string())?;
@@ -109,7 +110,8 @@ fn from_tree(
         return Err(format!(
             "can't get a valid version for constraint '{range}': '{place}' is {}",
             metadata.version
-        ));
+        )
+        .into());
     }
     Ok(inner)
 }

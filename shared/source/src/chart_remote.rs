@@ -7,8 +7,8 @@ use bytes::Bytes;
 use driftless_flux::{ArtifactStatus, HelmRepository, reason};
 use driftless_go::semver::Version;
 use driftless_helm::index::{self, ChartVersion};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{
     Connection, DownloadOutcome, ErrorKind, Manifest, PortError, Precondition, Validator,
 };

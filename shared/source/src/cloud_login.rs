@@ -2,9 +2,9 @@
 
 use driftless_flux::reason;
 use driftless_kernel::cloud::{self, Exchange, aws, azure, google};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::{Failure, TargetError};
 use driftless_kernel::hub::Settings;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{
     AcrRegistry, AwsIdentity, Connection, EcrRegistry, PortError, RegistryLogin, Secret,
     is_google_registry,

@@ -5,8 +5,8 @@ use driftless_flux::{
     ArtifactGenerator, FluxKind, FluxObject as _, GitRepository, HelmChart, HelmRelease,
     Kustomization, ObjectRef,
 };
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{Cause, Request};
 use driftless_manifest::Object;
 use std::time::Duration;

@@ -8,7 +8,7 @@
 
 use bytes::Bytes;
 use driftless_flux::ArtifactStatus;
-use driftless_kernel::kernel::Context;
+use driftless_kernel::context::Context;
 use driftless_kernel::ports::{
     Connection, DownloadOutcome, ErrorKind, FetchLimits, PortError, Validator,
 };

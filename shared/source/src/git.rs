@@ -6,10 +6,10 @@ use driftless_flux::{
     ArtifactStatus, GitRepository, GitRepositorySpec, GitVerification, LocalRef, SourceStatus,
     reason, rfc3339,
 };
+use driftless_kernel::context::Context;
+use driftless_kernel::context::status;
 use driftless_kernel::credentials::{self, LoginHint};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
-use driftless_kernel::kernel::status;
 use driftless_kernel::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };

@@ -4,8 +4,8 @@
 use crate::cloud_login;
 use driftless_flux::{GitRepository, reason};
 use driftless_kernel::cloud::{self, Exchange, aws, azure};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{CodeCommit, GitAuth};
 
 /// Flux's message prefix for a failed login.

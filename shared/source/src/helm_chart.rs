@@ -18,8 +18,8 @@ use driftless_flux::{
     ArtifactStatus, FluxKind, HelmChart, HelmChartSpec, HelmRepository, ObjectRef, SourceStatus,
     reason,
 };
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_verify::{Trust, Verdict};
 
 /// The reconciler of HelmCharts.

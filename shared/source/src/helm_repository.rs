@@ -9,9 +9,9 @@ use driftless_flux::{
     ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
 };
 use driftless_helm::index;
+use driftless_kernel::context::{Context, Outcome};
 use driftless_kernel::driver;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::{Context, Outcome};
 use driftless_kernel::ports::{DownloadOutcome, Validator};
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};

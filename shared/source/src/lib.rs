@@ -30,8 +30,8 @@ pub mod secret;
 
 use driftless_flux::{FluxKind, reason};
 use driftless_helm::HelmError;
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use std::fmt::Display;
 use url::Url;
 

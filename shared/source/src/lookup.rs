@@ -1,8 +1,8 @@
 //! The source that another object of the hub names.
 
 use driftless_flux::{ArtifactStatus, ObjectRef, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_manifest::Object;
 use serde_json::Value;
 

@@ -9,8 +9,8 @@ use driftless_flux::{
     reason,
 };
 use driftless_helm::index;
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::pattern;
 use driftless_kernel::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
 use driftless_manifest::FileTree;

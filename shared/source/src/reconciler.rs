@@ -6,9 +6,9 @@ use driftless_flux::{
     ArtifactStatus, ConditionStatus, READY, RECONCILING, SOURCE_CONTROLLER, STALLED, Source,
     SourceSpec, SourceStatus, reason, rfc3339,
 };
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;

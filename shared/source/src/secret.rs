@@ -1,11 +1,12 @@
 //! Secrets of sources: logins, access keys, certificates, proxies. The errors have the texts of
 //! Flux's own reader (github.com/fluxcd/pkg/runtime/secrets 0.110), and never a byte of the Secret.
 
+use driftless_flux::Invalid;
 use driftless_flux::{LocalRef, reason};
 use driftless_kernel::address::authority;
+use driftless_kernel::context::Context;
 use driftless_kernel::credentials::{entry, secret};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{Connection, Secret};
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -48,7 +49,7 @@ impl SourceSecret {
 
     /// Returns the login for the host of `url`: user and password, or the entry of a
     /// `.dockerconfigjson`.
-    pub(crate) fn login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
+    pub(crate) fn login(&self, url: &str) -> Result<Option<(String, Secret)>, Invalid> {
         if let Some(config) = entry(&self.secret, ".dockerconfigjson") {
             return match self.docker_login(&config, url)? {
                 Some(login) => Ok(Some(login)),
@@ -56,7 +57,8 @@ impl SourceSecret {
                     "no auth config for '{}' in the docker-registry Secret '{}'",
                     authority(url),
                     self.secret.name()
-                )),
+                )
+                .into()),
             };
         }
         self.user()
@@ -64,14 +66,14 @@ impl SourceSecret {
 
     /// Returns the login like [`login`](Self::login), but without an error if a `.dockerconfigjson`
     /// has no entry for the host.
-    pub(crate) fn registry_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
+    pub(crate) fn registry_login(&self, url: &str) -> Result<Option<(String, Secret)>, Invalid> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
             None => self.user(),
         }
     }
 
-    fn user(&self) -> Result<Option<(String, Secret)>, String> {
+    fn user(&self) -> Result<Option<(String, Secret)>, Invalid> {
         let username = entry(&self.secret, "username");
         let username = username.and_then(|text| text.expose_str().map(str::to_owned));
         let half = |has: &str, misses: &str| {
@@ -97,7 +99,7 @@ impl SourceSecret {
     }
 
     /// Returns the id and the secret of an access key.
-    pub(crate) fn access_key(&self) -> Result<(String, Secret), String> {
+    pub(crate) fn access_key(&self) -> Result<(String, Secret), Invalid> {
         let id = entry(&self.secret, "accesskey");
         let id = id.and_then(|id| id.expose_str().map(str::to_owned));
         match (id, entry(&self.secret, "secretkey")) {
@@ -107,12 +109,13 @@ impl SourceSecret {
             _ => Err(format!(
                 "invalid '{}' secret data: required fields 'accesskey' and 'secretkey'",
                 self.secret.name()
-            )),
+            )
+            .into()),
         }
     }
 
     /// Returns the login of a service account's Secret, which may be for other registries.
-    pub(crate) fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
+    pub(crate) fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, Invalid> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
             None => Ok(None),
@@ -120,7 +123,11 @@ impl SourceSecret {
     }
 
     /// Returns the login of a `.dockerconfigjson` for the host of `url`, if it has one.
-    fn docker_login(&self, config: &Secret, url: &str) -> Result<Option<(String, Secret)>, String> {
+    fn docker_login(
+        &self,
+        config: &Secret,
+        url: &str,
+    ) -> Result<Option<(String, Secret)>, Invalid> {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
         let broken = || self.fail(": .dockerconfigjson: expected {\"auths\": {HOST: {...}}}");
         let config: Value = serde_json::from_slice(config.expose()).map_err(|_| broken())?;
@@ -155,7 +162,7 @@ impl SourceSecret {
     ///
     /// # Errors
     /// A message that names the Secret: an entry is missing or not valid.
-    pub fn certificates(&self, connection: &mut Connection, optional: bool) -> Result<(), String> {
+    pub fn certificates(&self, connection: &mut Connection, optional: bool) -> Result<(), Invalid> {
         let either =
             |new: &str, old: &str| entry(&self.secret, new).or_else(|| entry(&self.secret, old));
         let authority = either("ca.crt", "caFile");
@@ -170,7 +177,7 @@ impl SourceSecret {
             pem.expose().windows(begin.len()).any(|text| text == begin)
         };
         if authority.as_ref().is_some_and(|pem| !is_pem(pem)) {
-            return Err("failed to parse CA certificate".to_owned());
+            return Err("failed to parse CA certificate".into());
         }
         connection.certificate_authority = authority.map(|pem| pem.expose().to_vec());
         let half = |has: &str, misses: &str| {
@@ -187,7 +194,7 @@ impl SourceSecret {
 
     /// Returns the address of a proxy with its user: the entry `address`, with the optional entries
     /// `username` and `password`, which override a user in the address.
-    pub(crate) fn proxy(&self) -> Result<Secret, String> {
+    pub(crate) fn proxy(&self) -> Result<Secret, Invalid> {
         let text = |key: &str| entry(&self.secret, key)?.expose_str().map(str::to_owned);
         let proxy = proxy_of(text("address"), text("username"), text("password"));
         proxy.map_err(|error| self.fail(&format!(": {error}")))
@@ -211,7 +218,7 @@ pub async fn certificates(
     };
     let read = match SourceSecret::find(context, namespace, name).await? {
         Some(place) => place.certificates(connection, false),
-        None => Err(format!("secret '{namespace}/{name}' not found")),
+        None => Err(format!("secret '{namespace}/{name}' not found").into()),
     };
     read.map_err(|error| {
         Failure::retry(reason::AUTHENTICATION_FAILED, format!("{prefix}: {error}"))
@@ -246,15 +253,15 @@ fn proxy_of(
     address: Option<String>,
     username: Option<String>,
     password: Option<String>,
-) -> Result<Secret, String> {
+) -> Result<Secret, Invalid> {
     let address = address.ok_or("key 'address' not found")?;
     if address.is_empty() {
-        return Err("proxy address is empty".to_owned());
+        return Err("proxy address is empty".into());
     }
     if address.len() > MAX_PROXY_BYTES {
-        return Err(format!(
-            "proxy URL exceeds maximum length of {MAX_PROXY_BYTES} characters"
-        ));
+        return Err(
+            format!("proxy URL exceeds maximum length of {MAX_PROXY_BYTES} characters").into(),
+        );
     }
     // The parser's message names no part of the address, which may hold a password.
     let mut url =
@@ -264,10 +271,11 @@ fn proxy_of(
             "proxy URL must use one of the supported schemes ({}), got '{}'",
             PROXY_SCHEMES.join(", "),
             url.scheme()
-        ));
+        )
+        .into());
     }
     if url.host_str().is_none_or(str::is_empty) {
-        return Err("proxy address has no host".to_owned());
+        return Err("proxy address has no host".into());
     }
     if let Some(username) = username {
         let is_set = url
@@ -296,9 +304,9 @@ mod tests {
         }
     }
 
-    type Login = Result<Option<(String, String)>, String>;
+    type Login = Result<Option<(String, String)>, Invalid>;
 
-    fn plain(login: Result<Option<(String, Secret)>, String>) -> Login {
+    fn plain(login: Result<Option<(String, Secret)>, Invalid>) -> Login {
         let plain =
             |(user, password): (String, Secret)| (user, password.expose_str().unwrap().to_owned());
         login.map(|login| login.map(plain))

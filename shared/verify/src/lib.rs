@@ -16,10 +16,11 @@ mod testing;
 
 use cosign::Signers;
 use cosign::keyless::{Identities, Keyless, Root};
+use driftless_flux::Invalid;
 use driftless_flux::{Verification, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::credentials::{entry, keys, secret};
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{Connection, ErrorKind, PortError, Secret};
 use driftless_manifest::Object;
 use key::PublicKey;
@@ -32,7 +33,7 @@ const TRUSTED_ROOT: &str = "trusted_root.json";
 ///
 /// # Errors
 /// A message about what is wrong, to follow the name of the Secret.
-pub fn check_notation(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<(), String> {
+pub fn check_notation(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<(), Invalid> {
     notation::Trust::read(policy, certificates).map(|_| ())
 }
 
@@ -242,7 +243,7 @@ fn hub_root(context: &Context<'_>) -> Result<(Root, String), Failure> {
 ///
 /// # Errors
 /// The rest of a sentence about the file, such as "is not JSON".
-pub fn check_trusted_root(text: &[u8]) -> Result<(), String> {
+pub fn check_trusted_root(text: &[u8]) -> Result<(), Invalid> {
     Root::read(text).map(|_| ())
 }
 

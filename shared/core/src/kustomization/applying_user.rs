@@ -1,5 +1,6 @@
 //! The cluster that a Kustomization applies to, and its user there.
 
+use driftless_flux::Invalid;
 use driftless_flux::{KubeConfigRef, Kustomization};
 use driftless_manifest::Object;
 use serde::Deserialize;
@@ -18,7 +19,7 @@ impl ApplyingUser {
     ///
     /// # Errors
     /// A field is not valid; the message names it.
-    pub fn of(object: &Object) -> std::result::Result<Self, String> {
+    pub fn of(object: &Object) -> std::result::Result<Self, Invalid> {
         let spec = object.pointer("/spec").cloned().unwrap_or_default();
         serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))
     }

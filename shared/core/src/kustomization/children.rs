@@ -4,8 +4,8 @@
 use super::peers::Peers;
 use super::prune::find;
 use driftless_flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::PortError;
 use driftless_kernel::target::Target;
 use driftless_manifest::{Gvk, Object, ObjectId};

@@ -8,7 +8,7 @@
 use super::keys::{self, Keys, Services};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use driftless_kernel::kernel::Context;
+use driftless_kernel::context::Context;
 use driftless_manifest::{Object, ReadFilter, TreePath};
 use driftless_sops::{Format, Keyring, MasterKey, SopsError, decrypt, is_encrypted, master_keys};
 use serde_json::Value;

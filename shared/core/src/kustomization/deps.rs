@@ -1,9 +1,9 @@
 //! Checks `dependsOn` of a Kustomization.
 
 use driftless_flux::{ArtifactStatus, Kustomization};
+use driftless_kernel::context::Context;
 use driftless_kernel::dependencies;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_manifest::Object;
 
 /// Checks the dependencies of a Kustomization.

@@ -3,9 +3,9 @@
 
 use super::prune::{Pruned, prune};
 use driftless_flux::{DeletionPolicy, Kustomization, reason};
+use driftless_kernel::context::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Report, StepEnd};
 use driftless_kernel::failure::{Failure, TargetError};
-use driftless_kernel::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_kernel::target;
 use driftless_plans::inventory::Inventory;
 

@@ -15,11 +15,12 @@
 
 use super::applying_user::ApplyingUser;
 use super::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_flux::Invalid;
 use driftless_flux::{FluxKind, KubeConfigRef, Kustomization, reason};
 use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::TargetError;
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
 use driftless_kernel::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Object, ObjectId};
@@ -34,7 +35,7 @@ struct Heir {
     namespace: String,
     name: String,
     inventory: Inventory,
-    user: std::result::Result<ApplyingUser, String>,
+    user: std::result::Result<ApplyingUser, Invalid>,
 }
 
 /// The outcome of the handover of an object.

@@ -3,8 +3,8 @@
 
 use super::applying_user::ApplyingUser;
 use driftless_flux::{FluxKind, Kustomization, ObjectRef, SOURCE_WATCHER, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::ErrorKind;
 use driftless_kernel::target::Target;
 use driftless_kernel::target::objects::{self, Denied, Item};

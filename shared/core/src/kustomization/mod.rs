@@ -23,13 +23,14 @@ pub mod variables;
 
 use crate::capsule;
 use build::{BuildResult, Inputs};
+use driftless_flux::Invalid;
 use driftless_flux::{
     ArtifactStatus, FieldError, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef,
     is_current, reason,
 };
+use driftless_kernel::context::Context;
 use driftless_kernel::driver::{self, Reconciler, Report};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::ErrorKind;
 use driftless_kernel::target::objects::{self, Denied, Item};
 use driftless_kernel::target::{self, Target};
@@ -224,13 +225,13 @@ fn reads_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
 ///
 /// # Errors
 /// A selector or a path is not valid.
-fn ignore_rules(owner: &Kustomization) -> Result<IgnoreRules, String> {
+fn ignore_rules(owner: &Kustomization) -> Result<IgnoreRules, Invalid> {
     for (at, rule) in owner.spec.ignore.iter().enumerate() {
         if let Some(path) = rule.paths.iter().find(|path| !path.starts_with('/')) {
             return Err(format!(
                 "spec.ignore[{at}].paths: '{}' is not a JSON pointer to a field: expected a path such as /spec/replicas",
                 path.escape_debug()
-            ));
+            ).into());
         }
     }
     IgnoreRules::new(&owner.spec.ignore, "spec.ignore")

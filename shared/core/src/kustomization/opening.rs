@@ -3,9 +3,9 @@
 
 use super::keys;
 use driftless_flux::Kustomization;
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::Hub;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::Ports;
 use driftless_sops::{Keyring, MasterKey};
 

@@ -4,10 +4,10 @@
 
 use super::build::{self, BuildResult, BuildStop, Inputs};
 use driftless_flux::{GitReference, Kustomization, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::credentials::LoginHint;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::Settings;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{
     Charts, Connection, DownloadOutcome, ErrorKind, Git, GitAuth, PortError, Result as PortResult,
 };

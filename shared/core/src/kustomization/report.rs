@@ -10,9 +10,9 @@ use driftless_flux::{
     Kustomization, KustomizationStatus, ObjectRef, READY, RECONCILING, STALLED, duration_text,
     meta_key, reason, rfc3339, shorten,
 };
+use driftless_kernel::context::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver;
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_manifest::Gvk;
 use driftless_plans::apply::plan::{Action, ChangeSet};
 use driftless_plans::inventory::Inventory;

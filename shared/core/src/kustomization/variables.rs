@@ -3,8 +3,8 @@
 
 use super::{artifact_failure, find_artifact, inputs, remote};
 use driftless_flux::Kustomization;
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_source::artifact;
 use std::collections::BTreeSet;
 use std::sync::Arc;

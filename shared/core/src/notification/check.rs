@@ -7,9 +7,9 @@ use driftless_flux::{
     Alert, AlertOptions, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec,
     reason,
 };
+use driftless_kernel::context::Context;
+use driftless_kernel::context::events::{MAX_PATTERNS, is_foreign, pattern};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
-use driftless_kernel::kernel::events::{MAX_PATTERNS, is_foreign, pattern};
 use driftless_plans::health::CommitStatusExpr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -7,12 +7,12 @@ use driftless_flux::{
     Alert, COMMIT_STATUS_UPDATE, FluxEvent, FluxKind, ObjectRef, Provider, Severity, meta_key,
 };
 use driftless_kernel::concurrent;
+use driftless_kernel::context::Context;
+use driftless_kernel::context::events::pending::Pending;
+use driftless_kernel::context::events::push::{self, PushRef};
+use driftless_kernel::context::events::{is_source, selects};
 use driftless_kernel::failure::Failure;
 use driftless_kernel::journal::{self, Journal, Landing, Push};
-use driftless_kernel::kernel::Context;
-use driftless_kernel::kernel::events::pending::Pending;
-use driftless_kernel::kernel::events::push::{self, PushRef};
-use driftless_kernel::kernel::events::{is_source, selects};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,10 +6,10 @@ use driftless_flux::{
     Alert, AlertOptions, Condition, ConditionStatus, Conditions, FluxEvent, FluxKind,
     LONGEST_REMINDER, ObjectRef, Severity, duration_text, is_suspended, meta_key, parse_rfc3339,
 };
+use driftless_kernel::context::Context;
+use driftless_kernel::context::events::pending::{self, AddOutcome, Pending};
+use driftless_kernel::context::events::{is_source, selects};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
-use driftless_kernel::kernel::events::pending::{self, AddOutcome, Pending};
-use driftless_kernel::kernel::events::{is_source, selects};
 use driftless_kernel::state::millis;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use driftless_flux::{
     Condition, ConditionStatus, Conditions, FluxKind, ObjectRef, generation, is_suspended,
     kustomization_of, source_of,
 };
+use driftless_kernel::context::events::push;
 use driftless_kernel::journal::{Journal, Landing, Push, StepResult, pushes};
-use driftless_kernel::kernel::events::push;
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! The steps of Alerts and Providers. That of an Alert checks its fields. That of a Provider sends
 //! the events that wait for it: the Alerts of the hub selected them at the end of another object's
-//! step ([`driftless_kernel::kernel::events`]).
+//! step ([`driftless_kernel::context::events`]).
 
 mod check;
 mod connection;
@@ -20,9 +20,9 @@ use driftless_flux::{
     ConditionStatus, NOTIFICATION_CONTROLLER, NotificationObject, NotificationStatus, READY,
     RECONCILING, STALLED, generation, reason, rfc3339,
 };
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
 use sending::Done;
 use std::marker::PhantomData;
 use std::time::Duration;

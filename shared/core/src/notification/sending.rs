@@ -7,9 +7,9 @@ use driftless_flux::{
     Alert, FluxEvent, FluxKind, FluxObject as _, NOTIFICATION_CONTROLLER, ObjectRef, Provider,
     Severity, reason,
 };
+use driftless_kernel::context::Context;
+use driftless_kernel::context::events::pending::{self, Pending};
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::Context;
-use driftless_kernel::kernel::events::pending::{self, Pending};
 use driftless_kernel::ports::in_time;
 use driftless_manifest::Object;
 use driftless_notify as notify;

@@ -7,11 +7,11 @@ use driftless_flux::{
     ConditionStatus, NOTIFICATION_CONTROLLER, READY, RECONCILING, Receiver, ReceiverStatus,
     STALLED, duration_text, generation, reason, rfc3339,
 };
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::credentials;
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
 use driftless_kernel::failure::{Class, Failure};
 use driftless_kernel::hub::Hub;
-use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::ports::Secret;
 use driftless_manifest::Object;
 use driftless_plans::health::{ClaimsCheck, ResourceFilter};

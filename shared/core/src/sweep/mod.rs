@@ -15,9 +15,9 @@ mod snapshot;
 use crate::notification::{self, Following};
 use driftless_flux::{FluxKind, ObjectRef, reason};
 use driftless_kernel::concurrent;
+use driftless_kernel::context::events::pending;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::{self, Hub};
-use driftless_kernel::kernel::events::pending;
 use driftless_kernel::ports::{
     Cause, Clock, PortError, Ports, Precondition, PutOutcome, Request, Version, in_time,
 };

@@ -8,7 +8,7 @@ use crate::embedded::{Objects, Row, State, World};
 use crate::error::Error;
 use driftless_core::kustomization::variables;
 use driftless_flux::{Kustomization, ObjectRef};
-use driftless_kernel::kernel::{Context, Recorder};
+use driftless_kernel::context::{Context, Recorder};
 use driftless_kernel::ports::Cause as RequestCause;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

@@ -22,7 +22,7 @@ mod waiting_objects;
 pub use record::{LEASE_DURATION, MAX_FAST_REQUEUES, MAX_INTERRUPTIONS, Record};
 pub use waiting_objects::{forget, register};
 
-use crate::kernel::Outcome;
+use crate::context::Outcome;
 use crate::ports::{
     Cause, ErrorKind, PortError, Ports, Precondition, PutOutcome, Request, Result, Version,
 };

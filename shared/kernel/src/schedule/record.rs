@@ -1,6 +1,6 @@
 //! The record of an object's schedule, and the decision about a message that it leads to. Pure.
 
-use crate::kernel::{self, Outcome};
+use crate::context::{self, Outcome};
 use crate::ports::{Cause, Request};
 use crate::state::{key_part, millis, object_key};
 use driftless_flux::ObjectRef;
@@ -165,7 +165,7 @@ impl Record {
     /// Returns whether an object that waits for its cluster may try it now: the back-off of its
     /// failures is over.
     pub fn may_try_cluster(&self, now: Duration) -> bool {
-        let back_off = kernel::retry_delay(self.failures);
+        let back_off = context::retry_delay(self.failures);
         let is_over = |last: u64| millis(now).saturating_sub(last) >= millis(back_off);
         self.dark.is_some_and(is_over) && !self.is_busy(now)
     }

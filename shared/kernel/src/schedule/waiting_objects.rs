@@ -4,7 +4,7 @@
 
 use super::await_object;
 use crate::concurrent;
-use crate::kernel::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::ports::{BlobEntry, Cause, Ports, Precondition, Request, Result};
 use crate::state::key_part;
 use bytes::Bytes;

@@ -5,6 +5,7 @@ use crate::cloud::{self, Account, Exchange};
 use crate::failure::{Failure, TargetError};
 use crate::hub::Hub;
 use crate::ports::{Access, ClusterEndpoint, Login, PortError, Ports, Token};
+use driftless_flux::Invalid;
 use driftless_flux::reason;
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -151,7 +152,7 @@ impl ClusterConfig<'_> {
 /// # Errors
 /// The address is not valid, has a user, or is not `https`. A user in the address is not part of
 /// the message.
-pub fn canonical(address: &str) -> Result<String, String> {
+pub fn canonical(address: &str) -> Result<String, Invalid> {
     let whole = match address.starts_with("http") {
         true => address.to_owned(),
         false => format!("https://{address}"),
@@ -159,7 +160,7 @@ pub fn canonical(address: &str) -> Result<String, String> {
     let url = Url::parse(&whole)
         .map_err(|error| format!("failed to parse Kubernetes API server address: {error}"))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the Kubernetes API server address must not have a user".to_owned());
+        return Err("the Kubernetes API server address must not have a user".into());
     }
     match (url.scheme(), url.host_str(), url.port_or_known_default()) {
         ("https", Some(host), Some(port)) => Ok(format!("https://{host}:{port}")),
@@ -167,7 +168,7 @@ pub fn canonical(address: &str) -> Result<String, String> {
             "failed to parse cluster address {}: the Kubernetes API server address '{}' must use https scheme",
             address.escape_debug(),
             whole.escape_debug()
-        )),
+        ).into()),
     }
 }
 

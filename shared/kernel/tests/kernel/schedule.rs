@@ -1,8 +1,8 @@
 //! Leases and messages: which worker reconciles an object, and when.
 
 use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::context::{LONGEST_RETRY, Outcome};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::{LONGEST_RETRY, Outcome};
 use driftless_kernel::ports::{Cause, Clock as _, Ports, Precondition, PutOutcome, Request};
 use driftless_kernel::schedule::{
     LEASE_DURATION, Lease, MAX_FAST_REQUEUES, MAX_INTERRUPTIONS, MessageDecision, await_object,

@@ -3,6 +3,7 @@
 
 use super::managers::FieldOwners;
 use driftless_flux::IgnoreRule;
+use driftless_flux::Invalid;
 use driftless_kustomize::{ObjectSelector, SelectorBudget};
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -16,7 +17,7 @@ impl IgnoreRules {
     ///
     /// # Errors
     /// A selector is not valid; the error names the rule.
-    pub fn new(rules: &[IgnoreRule], place: &str) -> Result<Self, String> {
+    pub fn new(rules: &[IgnoreRule], place: &str) -> Result<Self, Invalid> {
         let budget = SelectorBudget::default();
         let one = |(at, rule): (usize, &IgnoreRule)| {
             let failed = |error: &dyn std::fmt::Display| format!("{place}[{at}].target: {error}");

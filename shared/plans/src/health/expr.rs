@@ -3,6 +3,7 @@
 
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
+use driftless_flux::Invalid;
 use driftless_flux::{OidcProvider, OidcVariable};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value};
@@ -110,7 +111,7 @@ impl HealthExprs {
     }
 }
 
-fn evaluator(group: String, check: &HealthCheck) -> Result<Evaluator, String> {
+fn evaluator(group: String, check: &HealthCheck) -> Result<Evaluator, Invalid> {
     let parse = |field: &str, text: &str| {
         Expression::parse(text)
             .map_err(|error| format!("failed to parse the expression {field}: {error}"))
@@ -122,7 +123,7 @@ fn evaluator(group: String, check: &HealthCheck) -> Result<Evaluator, String> {
             .transpose()
     };
     if check.current.is_empty() {
-        return Err("expression Current not specified".to_owned());
+        return Err("expression Current not specified".into());
     }
     Ok(Evaluator {
         group,
@@ -329,7 +330,7 @@ impl ClaimsCheck {
     /// # Errors
     /// The messages of the validations that are false, or the reason why an expression has no
     /// result. Contains no claim.
-    pub fn check(&self, claims: &Value) -> Result<(), String> {
+    pub fn check(&self, claims: &Value) -> Result<(), Invalid> {
         let mut own = Value::Object(Map::new());
         let mut bytes = 0;
         for (name, expression) in &self.variables {
@@ -349,12 +350,12 @@ impl ClaimsCheck {
             match expression.boolean(variables.into_iter()) {
                 Ok(true) => {}
                 Ok(false) => failures.push(message.as_str()),
-                Err(error) => return Err(format!("failed to evaluate validation: {error}")),
+                Err(error) => return Err(format!("failed to evaluate validation: {error}").into()),
             }
         }
         match failures.is_empty() {
             true => Ok(()),
-            false => Err(format!("token validation failed: {}", failures.join("; "))),
+            false => Err(format!("token validation failed: {}", failures.join("; ")).into()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Readiness by the rules of Helm 3, and of Helm 4 with the strategy `legacy`: rules for some
 //! built-in kinds; any other object is ready if it exists. Pure.
 
+use driftless_flux::Invalid;
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ pub fn helpers(live: &Object) -> Option<Helpers> {
 ///
 /// # Errors
 /// The object failed for good; the message is Helm's.
-pub fn is_ready(live: &Object, listed: &[Object], jobs: bool) -> Result<bool, String> {
+pub fn is_ready(live: &Object, listed: &[Object], jobs: bool) -> Result<bool, Invalid> {
     Ok(match (live.api_version(), live.kind()) {
         ("v1", "Pod") => is_pod_ready(live),
         ("batch/v1", "Job") if jobs => return is_job_done(live),
@@ -84,9 +85,9 @@ fn is_pod_ready(pod: &Object) -> bool {
     holds(pod, "Ready", "True")
 }
 
-fn is_job_done(job: &Object) -> Result<bool, String> {
+fn is_job_done(job: &Object) -> Result<bool, Invalid> {
     if count(job, "/status/failed") > number(job, "/spec/backoffLimit").unwrap_or(6) {
-        return Err(format!("job is failed: {}/{}", job.namespace(), job.name()));
+        return Err(format!("job is failed: {}/{}", job.namespace(), job.name()).into());
     }
     let completions = number(job, "/spec/completions");
     Ok(completions.is_none_or(|completions| count(job, "/status/succeeded") >= completions))

@@ -3,8 +3,8 @@
 use crate::artifact;
 use crate::lookup::artifact_of;
 use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::context::{Context, Outcome};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::{Context, Outcome};
 use driftless_kernel::ports::Cause;
 use driftless_manifest::Object;
 

@@ -16,9 +16,9 @@ use driftless_flux::{
     ArtifactGenerator, ArtifactGeneratorStatus, ConditionStatus, GeneratedEntry, ObjectRef, READY,
     RECONCILING, SOURCE_WATCHER, STALLED, generation, reason, rfc3339, sources_digest,
 };
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
 pub use made::step;
 use objects::Existing;
 use outputs::Output;

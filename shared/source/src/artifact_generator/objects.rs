@@ -9,8 +9,8 @@ use driftless_flux::{
 };
 use driftless_kernel::applier::{Applier, Strategy};
 use driftless_kernel::cloud;
+use driftless_kernel::context::{Context, status};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::{Context, status};
 use driftless_kernel::ports::{Cluster, ErrorKind, Impersonation, PortError};
 use driftless_manifest::Object;
 use driftless_plans::apply::change_detection::{Drift, compare};

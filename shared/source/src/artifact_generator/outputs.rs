@@ -4,12 +4,13 @@ use super::sources::Observed;
 use crate::artifact;
 use crate::generated::path_pattern::{self, Expanded};
 use crate::generated::{self, Budget, Source};
+use driftless_flux::Invalid;
 use driftless_flux::{
     ARTIFACT_ALIAS, ArtifactGenerator, ArtifactStatus, GeneratedEntry, ORIGIN_REVISION, ObjectRef,
     OutputArtifact, reason,
 };
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::compute;
 use driftless_manifest::FileTree;
 use serde_json::{Map, Value};
@@ -96,7 +97,7 @@ pub(super) async fn make(
 fn expand(
     generator: &ArtifactGenerator,
     files: &BTreeMap<String, Source>,
-) -> Result<Vec<Expanded>, String> {
+) -> Result<Vec<Expanded>, Invalid> {
     let artifacts = &generator.spec.artifacts;
     let Some(pattern) = generator.spec.path_pattern.as_deref() else {
         let plain = artifacts.iter().map(|artifact| Expanded {
@@ -158,7 +159,7 @@ fn inputs(
     artifact: &OutputArtifact,
     files: &BTreeMap<String, Source>,
     tree: &FileTree,
-) -> Result<Option<Map<String, Value>>, String> {
+) -> Result<Option<Map<String, Value>>, Invalid> {
     let Some(from) = artifact.inputs_from.as_deref() else {
         return Ok(None);
     };
@@ -169,7 +170,8 @@ fn inputs(
     if path.is_empty() || path.starts_with('/') || is_climbing {
         return Err(format!(
             "invalid inputsFrom path: path {path:?} must stay within the source root"
-        ));
+        )
+        .into());
     }
     let built;
     let source = match alias {
@@ -187,7 +189,7 @@ fn inputs(
     if content.len() > MAX_INPUTS_BYTES {
         return Err(format!(
             "failed to read inputs file {from:?}: file exceeds the maximum size of {MAX_INPUTS_BYTES} bytes"
-        ));
+        ).into());
     }
     let values = generated::load_yaml(path, content)
         .map_err(|error| format!("failed to parse inputs file {from:?}: {error}"))?;

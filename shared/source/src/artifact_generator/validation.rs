@@ -5,8 +5,8 @@ use crate::generated::path_pattern;
 use driftless_flux::{
     ArtifactGenerator, FluxKind, FluxObject as _, ObjectRef, OutputArtifact, reason,
 };
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use std::collections::BTreeSet;
 
 /// The most generators that are read to find whether one uses its own artifacts.

@@ -7,6 +7,7 @@ use super::{Budget, Kind, Source, clean, joined, merge};
 use crate::archive;
 use bytes::Bytes;
 use driftless_flux::CopyOperation;
+use driftless_flux::Invalid;
 use driftless_manifest::{EntryKind, TreePath};
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ pub(super) fn apply(
     sources: &BTreeMap<String, Source>,
     staging: &mut Staging,
     budget: &mut Budget,
-) -> Result<(), String> {
+) -> Result<(), Invalid> {
     let CopyOperation {
         from, to, optional, ..
     } = operation;
@@ -66,9 +67,7 @@ pub(super) fn apply(
     let matches = copy.matches(pattern);
     let matches = matches.map_err(|error| format!("invalid glob pattern '{pattern}': {error}"))?;
     if matches.is_empty() && !optional {
-        return Err(format!(
-            "no files match pattern '{pattern}' in source '{alias}'"
-        ));
+        return Err(format!("no files match pattern '{pattern}' in source '{alias}'").into());
     }
     let is_matched = !matches.is_empty();
     let base = selection_root(pattern);
@@ -81,7 +80,8 @@ pub(super) fn apply(
     if selected.is_empty() && is_matched && !optional {
         return Err(format!(
             "all files matching pattern '{pattern}' in source '{alias}' were excluded"
-        ));
+        )
+        .into());
     }
     for path in selected {
         copy.matched(pattern, &path, &destination, &base)?;
@@ -91,7 +91,7 @@ pub(super) fn apply(
 
 impl Copy<'_> {
     /// Returns the paths that match a pattern. Only `Extract` knows `**` and alternatives.
-    fn matches(&mut self, pattern: &str) -> Result<Vec<String>, String> {
+    fn matches(&mut self, pattern: &str) -> Result<Vec<String>, Invalid> {
         if self.strategy != Strategy::Extract {
             return glob(self.source, pattern, self.budget);
         }
@@ -115,7 +115,7 @@ impl Copy<'_> {
         path: &str,
         destination: &TreePath,
         base: &str,
-    ) -> Result<(), String> {
+    ) -> Result<(), Invalid> {
         if self.strategy == Strategy::Extract {
             if !is_archive(path) {
                 return Ok(());
@@ -144,21 +144,24 @@ impl Copy<'_> {
         destination: &TreePath,
         is_directory: bool,
         is_optional: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Invalid> {
         if path == ".." || path.starts_with("../") || path.starts_with('/') {
             return Err(format!(
                 "failed to stat source '{path}': statat {path}: path escapes from parent"
-            ));
+            )
+            .into());
         }
         match self.source.kind(path) {
             None if self.is_below_file(path) => Err(format!(
                 "failed to stat source '{path}': statat {path}: not a directory"
-            )),
+            )
+            .into()),
             None if is_optional => Ok(()),
-            None => Err(format!("source '{path}' does not exist")),
+            None => Err(format!("source '{path}' does not exist").into()),
             Some(Kind::Directory) if self.strategy == Strategy::Extract => Err(format!(
                 "extract strategy is not supported for directories, got '{path}'"
-            )),
+            )
+            .into()),
             Some(Kind::Directory) => {
                 let to = place(destination, base_name(path))?;
                 self.copy(path, &to, path)
@@ -168,7 +171,8 @@ impl Copy<'_> {
                 true => self.extract(path, destination),
                 false => Err(format!(
                     "extract strategy requires tarball file (.tar.gz or .tgz), got '{path}'"
-                )),
+                )
+                .into()),
             },
             Some(Kind::File) => {
                 let to = match is_directory || self.staging.is_directory(destination) {
@@ -192,11 +196,11 @@ impl Copy<'_> {
     }
 
     /// Copies a file, or a directory with all that is not excluded.
-    fn copy(&mut self, path: &str, to: &TreePath, base: &str) -> Result<(), String> {
+    fn copy(&mut self, path: &str, to: &TreePath, base: &str) -> Result<(), Invalid> {
         match self.source.kind(path) {
             Some(Kind::File) => return self.file(path, to),
             Some(Kind::Directory) => self.staging.create_directory(to)?,
-            None => return Err(format!("'{path}' does not exist")),
+            None => return Err(format!("'{path}' does not exist").into()),
         }
         let mut open = vec![(path.to_owned(), to.clone())];
         while let Some((directory, to)) = open.pop() {
@@ -221,13 +225,13 @@ impl Copy<'_> {
         Ok(())
     }
 
-    fn file(&mut self, path: &str, to: &TreePath) -> Result<(), String> {
+    fn file(&mut self, path: &str, to: &TreePath) -> Result<(), Invalid> {
         self.budget.spend(1)?;
         let content = self.source.content(path).cloned().unwrap_or_default();
         if self.strategy == Strategy::Merge {
             if self.staging.is_directory(to) {
                 let to = path_text(to);
-                return Err(format!("error reading YAML document: {to}: is a directory"));
+                return Err(format!("error reading YAML document: {to}: is a directory").into());
             }
             if let Some(old) = self.staging.file(to).cloned() {
                 self.budget.spend((old.len() + content.len()) as u64)?;
@@ -240,7 +244,7 @@ impl Copy<'_> {
     }
 
     /// Unpacks an archive of the source into a directory.
-    fn extract(&mut self, path: &str, destination: &TreePath) -> Result<(), String> {
+    fn extract(&mut self, path: &str, destination: &TreePath) -> Result<(), Invalid> {
         let to = path_text(destination);
         let failed = |error: &dyn std::fmt::Display| {
             format!("failed to extract tarball {path:?} to {to:?}: {error}")
@@ -248,7 +252,8 @@ impl Copy<'_> {
         if self.staging.file(destination).is_some() {
             return Err(format!(
                 "failed to create destination directory {to:?}: mkdirat {to}: file exists"
-            ));
+            )
+            .into());
         }
         self.staging.create_directory(destination)?;
         if self.source.kind(path) == Some(Kind::Directory) {
@@ -281,7 +286,7 @@ impl Copy<'_> {
 
     /// Returns whether a path is excluded: as a path of the source, as a path of the selection, or
     /// by its name.
-    fn is_excluded(&mut self, path: &str, base: &str) -> Result<bool, String> {
+    fn is_excluded(&mut self, path: &str, base: &str) -> Result<bool, Invalid> {
         if self.exclude.is_empty() {
             return Ok(false);
         }
@@ -297,7 +302,7 @@ impl Copy<'_> {
         }
     }
 
-    fn is_listed(&mut self, path: &str) -> Result<bool, String> {
+    fn is_listed(&mut self, path: &str) -> Result<bool, Invalid> {
         for pattern in &self.exclude {
             if pattern.matches(path, self.budget)?
                 || pattern.is_of_name && pattern.matches(base_name(path), self.budget)?
@@ -309,7 +314,7 @@ impl Copy<'_> {
     }
 }
 
-fn strategy(name: Option<&str>) -> Result<Strategy, String> {
+fn strategy(name: Option<&str>) -> Result<Strategy, Invalid> {
     match name.unwrap_or_default() {
         "" | "Overwrite" => Ok(Strategy::Overwrite),
         "Merge" => Ok(Strategy::Merge),
@@ -317,34 +322,35 @@ fn strategy(name: Option<&str>) -> Result<Strategy, String> {
         other => Err(format!(
             "unknown strategy '{}': expected Overwrite, Merge or Extract",
             other.escape_debug()
-        )),
+        )
+        .into()),
     }
 }
 
-fn exclude(text: &str) -> Result<Pattern, String> {
+fn exclude(text: &str) -> Result<Pattern, Invalid> {
     let parsed = check_alternatives(text).and_then(|()| Pattern::parse(text));
     let parsed = parsed.map_err(|error| format!("invalid exclude pattern '{text}': {error}"))?;
     parsed.ok_or_else(|| format!("invalid exclude pattern '{text}'"))
 }
 
 /// Returns the alias and the pattern of `@alias/pattern`.
-fn parse_source(from: &str) -> Result<(&str, &str), String> {
+fn parse_source(from: &str) -> Result<(&str, &str), Invalid> {
     let rest = from.strip_prefix('@').ok_or("source must start with '@'")?;
     let parts = rest.split_once('/');
     parts.ok_or_else(|| "source format must be '@alias/pattern'".to_owned())
 }
 
 /// Returns the path of `@artifact/path`.
-fn parse_destination(to: &str) -> Result<TreePath, String> {
+fn parse_destination(to: &str) -> Result<TreePath, Invalid> {
     let path = to
         .strip_prefix("@artifact/")
         .ok_or("destination must start with '@artifact/'")?;
     let cleaned = clean(path);
     if cleaned == ".." || cleaned.starts_with("../") || cleaned.starts_with('/') {
-        return Err("destination path must stay within the artifact root".to_owned());
+        return Err("destination path must stay within the artifact root".into());
     }
     if path.split('/').any(|part| part == "..") {
-        return Err("destination path must not contain '..'".to_owned());
+        return Err("destination path must not contain '..'".into());
     }
     TreePath::new(&cleaned).map_err(|error| error.to_string())
 }
@@ -362,7 +368,7 @@ fn selection_root(pattern: &str) -> String {
     }
 }
 
-fn place(directory: &TreePath, relative: &str) -> Result<TreePath, String> {
+fn place(directory: &TreePath, relative: &str) -> Result<TreePath, Invalid> {
     match relative {
         "." => Ok(directory.clone()),
         relative => directory.join(relative).map_err(|error| error.to_string()),

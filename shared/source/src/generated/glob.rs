@@ -1,6 +1,7 @@
 //! Patterns of files as Go's `fs.Glob` and `path.Match` match them: `**` is the same as `*`.
 
 use super::{Budget, Source};
+use driftless_flux::Invalid;
 
 /// The message of Go for a pattern that is not valid.
 pub const BAD_PATTERN: &str = "syntax error in pattern";
@@ -14,7 +15,7 @@ pub fn is_glob(pattern: &str) -> bool {
 ///
 /// # Errors
 /// The pattern is not valid, or the budget is used up.
-pub fn glob(source: &Source, pattern: &str, budget: &mut Budget) -> Result<Vec<String>, String> {
+pub fn glob(source: &Source, pattern: &str, budget: &mut Budget) -> Result<Vec<String>, Invalid> {
     match_name(pattern, "", budget)?;
     if !has_meta(pattern) {
         let found = source.kind(pattern).map(|_| pattern.to_owned());
@@ -47,7 +48,7 @@ fn has_meta(pattern: &str) -> bool {
 ///
 /// # Errors
 /// The pattern is not valid, or the budget is used up.
-fn match_name(pattern: &str, name: &str, budget: &mut Budget) -> Result<bool, String> {
+fn match_name(pattern: &str, name: &str, budget: &mut Budget) -> Result<bool, Invalid> {
     let parts = parse(pattern).ok_or_else(|| BAD_PATTERN.to_owned())?;
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut pos) = (0, 0);

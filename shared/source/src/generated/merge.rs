@@ -1,6 +1,7 @@
 //! The merge of YAML files, as Helm merges values files: maps are merged, everything else is
 //! replaced.
 
+use driftless_flux::Invalid;
 use driftless_manifest::yaml::{self, Dialect, Limits, Node, NodeKind};
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +12,7 @@ const SEPARATOR: &str = "---";
 ///
 /// # Errors
 /// A file is not YAML, or a document is not a map; the message names the file.
-pub fn merge(base: (&str, &[u8]), over: (&str, &[u8])) -> Result<String, String> {
+pub fn merge(base: (&str, &[u8]), over: (&str, &[u8])) -> Result<String, Invalid> {
     let over = load(over.0, over.1)?;
     let merged = merge_maps(load(base.0, base.1)?, over);
     Ok(yaml::to_string(&Value::Object(merged)))
@@ -21,7 +22,7 @@ pub fn merge(base: (&str, &[u8]), over: (&str, &[u8])) -> Result<String, String>
 ///
 /// # Errors
 /// Those of `merge`.
-pub fn load(file: &str, content: &[u8]) -> Result<Map<String, Value>, String> {
+pub fn load(file: &str, content: &[u8]) -> Result<Map<String, Value>, Invalid> {
     let mut merged = Map::new();
     for document in documents(file, content)? {
         let nodes = yaml::parse(&document, file, &Limits::default());
@@ -39,7 +40,8 @@ pub fn load(file: &str, content: &[u8]) -> Result<Map<String, Value>, String> {
                 let kind = kind(&other);
                 return Err(format!(
                     "cannot unmarshal YAML document: {file}: expected a map, found {kind}"
-                ));
+                )
+                .into());
             }
         }
     }
@@ -48,7 +50,7 @@ pub fn load(file: &str, content: &[u8]) -> Result<Map<String, Value>, String> {
 }
 
 /// Splits a file at the lines that begin with `---`.
-fn documents(file: &str, content: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+fn documents(file: &str, content: &[u8]) -> Result<Vec<Vec<u8>>, Invalid> {
     let (mut documents, mut open) = (Vec::new(), Vec::new());
     for line in content.split(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -61,7 +63,7 @@ fn documents(file: &str, content: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         if !rest.is_empty() && !rest.starts_with(b"#") {
             return Err(format!(
                 "error reading YAML document: {file}: invalid Yaml document separator: expected only a comment after '---'"
-            ));
+            ).into());
         }
         documents.push(std::mem::take(&mut open));
     }

@@ -17,6 +17,7 @@ pub use merge::load as load_yaml;
 use crate::ignore;
 use bytes::Bytes;
 use driftless_flux::CopyOperation;
+use driftless_flux::Invalid;
 use driftless_kernel::ports::FetchLimits;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use staging::Staging;
@@ -47,7 +48,7 @@ impl Budget {
     ///
     /// # Errors
     /// The budget is used up.
-    fn spend(&mut self, work: u64) -> Result<(), String> {
+    fn spend(&mut self, work: u64) -> Result<(), Invalid> {
         let left = self.work.checked_sub(work);
         self.work = left.ok_or(
             "the copy operations of all artifacts need more work than a generator may: use fewer or simpler patterns, or several generators",
@@ -165,7 +166,7 @@ pub fn build(
     operations: &[CopyOperation],
     sources: &BTreeMap<String, Source>,
     budget: &mut Budget,
-) -> Result<FileTree, String> {
+) -> Result<FileTree, Invalid> {
     let mut staging = Staging::new(budget.limits);
     for operation in operations {
         copy::apply(operation, sources, &mut staging, budget).map_err(|error| {

@@ -2,6 +2,7 @@
 //! matches a pattern with captures.
 
 use super::Source;
+use driftless_flux::Invalid;
 use driftless_flux::{CopyOperation, OutputArtifact};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -29,11 +30,11 @@ pub struct Expanded {
 ///
 /// # Errors
 /// The pattern is not `@alias/pattern`.
-pub fn alias(pattern: &str) -> Result<&str, String> {
+pub fn alias(pattern: &str) -> Result<&str, Invalid> {
     Ok(parts(pattern)?.0)
 }
 
-fn parts(pattern: &str) -> Result<(&str, &str), String> {
+fn parts(pattern: &str) -> Result<(&str, &str), Invalid> {
     let parts = pattern
         .strip_prefix('@')
         .and_then(|rest| rest.split_once('/'));
@@ -48,7 +49,7 @@ pub fn expand(
     pattern: &str,
     source: &Source,
     artifacts: &[OutputArtifact],
-) -> Result<Vec<Expanded>, String> {
+) -> Result<Vec<Expanded>, Invalid> {
     let failed = |error: String| format!("pathPattern {pattern:?}: {error}");
     let (_, path) = parts(pattern)?;
     let (matcher, names) = matcher(path).map_err(failed)?;
@@ -106,14 +107,14 @@ pub fn expand(
 }
 
 /// Returns the regular expression of a path, and the names of its captures.
-fn matcher(path: &str) -> Result<(Regex, Vec<String>), String> {
+fn matcher(path: &str) -> Result<(Regex, Vec<String>), Invalid> {
     let (mut expression, mut names) = ("^".to_owned(), Vec::<String>::new());
     for part in split(path)? {
         match part {
             Part::Text(text) => expression.push_str(&regex::escape(text)),
             Part::Capture(name) => {
                 if names.iter().any(|known| known == name) {
-                    return Err(format!("duplicate capture variable {name:?}"));
+                    return Err(format!("duplicate capture variable {name:?}").into());
                 }
                 // A capture becomes the key of a label.
                 if !name.ends_with(|one: char| one.is_ascii_alphanumeric())
@@ -122,7 +123,8 @@ fn matcher(path: &str) -> Result<(Regex, Vec<String>), String> {
                 {
                     return Err(format!(
                         "capture variable {name:?} is not a valid Kubernetes label key"
-                    ));
+                    )
+                    .into());
                 }
                 expression.push_str(&format!("(?P<{name}>[^/]+)"));
                 names.push(name.to_owned());
@@ -145,7 +147,7 @@ enum Part<'a> {
 ///
 /// # Errors
 /// A brace has no counterpart, or a name is not valid.
-fn split(text: &str) -> Result<Vec<Part<'_>>, String> {
+fn split(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
     let mut parts = Vec::new();
     let mut rest = text;
     let offset = |rest: &str| text.len() - rest.len();
@@ -154,24 +156,20 @@ fn split(text: &str) -> Result<Vec<Part<'_>>, String> {
         parts.push(Part::Text(before));
         let Some(inner) = brace.strip_prefix('{') else {
             let at = offset(brace);
-            return Err(format!(
-                "capture ending at offset {at} is missing opening brace"
-            ));
+            return Err(format!("capture ending at offset {at} is missing opening brace").into());
         };
         let Some((name, after)) = inner.split_once('}') else {
             let at = offset(brace);
-            return Err(format!(
-                "capture starting at offset {at} is missing closing brace"
-            ));
+            return Err(format!("capture starting at offset {at} is missing closing brace").into());
         };
         if name.is_empty() {
-            return Err("empty capture variable".to_owned());
+            return Err("empty capture variable".into());
         }
         let is_word = |one: char| one.is_ascii_alphanumeric() || one == '_';
         if !name.chars().all(is_word) || name.starts_with(|one: char| one.is_ascii_digit()) {
             return Err(format!(
                 "capture variable {name:?} must be a valid capture name matching [A-Za-z_][A-Za-z0-9_]*"
-            ));
+            ).into());
         }
         parts.push(Part::Capture(name));
         rest = after;
@@ -184,7 +182,7 @@ fn split(text: &str) -> Result<Vec<Part<'_>>, String> {
 ///
 /// # Errors
 /// A capture is not valid, or is not one of the pattern's.
-pub fn render_text(text: &str, captures: &Captures) -> Result<String, String> {
+pub fn render_text(text: &str, captures: &Captures) -> Result<String, Invalid> {
     let failed = |error: String| format!("invalid template {text:?}: {error}");
     let mut rendered = String::new();
     for part in split(text).map_err(failed)? {
@@ -205,7 +203,7 @@ fn render(
     artifact: &OutputArtifact,
     lower: &Captures,
     raw: &Captures,
-) -> Result<OutputArtifact, String> {
+) -> Result<OutputArtifact, Invalid> {
     let optional = |text: &Option<String>, captures| {
         text.as_deref()
             .map(|text| render_text(text, captures))
@@ -222,7 +220,7 @@ fn render(
         name: render_text(&artifact.name, lower)?,
         namespace: optional(&artifact.namespace, lower)?,
         inputs_from: optional(&artifact.inputs_from, raw)?,
-        copy: copy.collect::<Result<_, String>>()?,
+        copy: copy.collect::<Result<_, Invalid>>()?,
         ..artifact.clone()
     })
 }

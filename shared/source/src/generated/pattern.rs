@@ -2,6 +2,7 @@
 //! matches them.
 
 use super::Budget;
+use driftless_flux::Invalid;
 
 /// The most commas in the groups of a pattern.
 const MAX_COMMAS: usize = 20;
@@ -22,7 +23,7 @@ pub struct Pattern {
 ///
 /// # Errors
 /// Flux's message for too many.
-pub fn check_alternatives(pattern: &str) -> Result<(), String> {
+pub fn check_alternatives(pattern: &str) -> Result<(), Invalid> {
     let (mut commas, mut depth) = (0, 0usize);
     let mut chars = pattern.chars();
     while let Some(next) = chars.next() {
@@ -37,7 +38,8 @@ pub fn check_alternatives(pattern: &str) -> Result<(), String> {
     match commas > MAX_COMMAS {
         true => Err(format!(
             "pattern has {commas} alternatives in '{{}}' groups, at most {MAX_COMMAS} are allowed"
-        )),
+        )
+        .into()),
         false => Ok(()),
     }
 }
@@ -47,7 +49,7 @@ impl Pattern {
     ///
     /// # Errors
     /// The groups stand for too many patterns.
-    pub fn parse(text: &str) -> Result<Option<Self>, String> {
+    pub fn parse(text: &str) -> Result<Option<Self>, Invalid> {
         let chars: Vec<char> = text.chars().collect();
         if !is_valid(&chars) {
             return Ok(None);
@@ -58,7 +60,8 @@ impl Pattern {
             if open.len() + alternatives.len() >= MAX_ALTERNATIVES {
                 return Err(format!(
                     "the '{{}}' groups stand for more than {MAX_ALTERNATIVES} patterns"
-                ));
+                )
+                .into());
             }
             match first_group(&pattern) {
                 Some((start, end)) => open.extend(without_group(&pattern, start, end)),
@@ -75,7 +78,7 @@ impl Pattern {
     ///
     /// # Errors
     /// The budget is used up.
-    pub fn matches(&self, path: &str, budget: &mut Budget) -> Result<bool, String> {
+    pub fn matches(&self, path: &str, budget: &mut Budget) -> Result<bool, Invalid> {
         let name: Vec<char> = path.chars().collect();
         for pattern in &self.alternatives {
             if is_match(pattern, &name, budget)? {
@@ -179,7 +182,7 @@ fn without_group(pattern: &[char], start: usize, end: usize) -> Vec<Vec<char>> {
 ///
 /// A `*` that did not match is tried again with one character more, up to a separator; a `**` with
 /// one directory more.
-fn is_match(pattern: &[char], name: &[char], budget: &mut Budget) -> Result<bool, String> {
+fn is_match(pattern: &[char], name: &[char], budget: &mut Budget) -> Result<bool, Invalid> {
     let (mut at, mut pos) = (0, 0);
     let mut is_start = true;
     let mut star: Option<(usize, usize)> = None;
@@ -265,7 +268,7 @@ fn is_match(pattern: &[char], name: &[char], budget: &mut Budget) -> Result<bool
 
 /// Returns whether a class, without its brackets, has a character. The first character of a range
 /// is in the class also if the range is empty.
-fn is_in_class(class: &[char], wanted: char, budget: &mut Budget) -> Result<bool, String> {
+fn is_in_class(class: &[char], wanted: char, budget: &mut Budget) -> Result<bool, Invalid> {
     budget.spend(class.len() as u64)?;
     let (is_negated, class) = match class {
         ['!' | '^', rest @ ..] => (true, rest),

@@ -1,6 +1,7 @@
 //! The files of an artifact while it is built.
 
 use bytes::Bytes;
+use driftless_flux::Invalid;
 use driftless_kernel::ports::FetchLimits;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,14 +36,14 @@ impl Staging {
     ///
     /// # Errors
     /// A directory above it is a file.
-    pub fn create_directory(&mut self, path: &TreePath) -> Result<(), String> {
+    pub fn create_directory(&mut self, path: &TreePath) -> Result<(), Invalid> {
         if path.is_root() || self.directories.contains(path) || self.files.contains_key(path) {
             return Ok(());
         }
         let parent = path.parent();
         self.create_directory(&parent)?;
         if self.files.contains_key(&parent) {
-            return Err(format!("mkdirat {path}: not a directory"));
+            return Err(format!("mkdirat {path}: not a directory").into());
         }
         self.directories.insert(path.clone());
         Ok(())
@@ -58,14 +59,14 @@ impl Staging {
         path: &TreePath,
         is_executable: Option<bool>,
         content: Bytes,
-    ) -> Result<(), String> {
+    ) -> Result<(), Invalid> {
         if self.is_directory(path) {
-            return Err(format!("openat {path}: is a directory"));
+            return Err(format!("openat {path}: is a directory").into());
         }
         let parent = path.parent();
         self.create_directory(&parent)?;
         if self.files.contains_key(&parent) {
-            return Err(format!("openat {path}: not a directory"));
+            return Err(format!("openat {path}: not a directory").into());
         }
         self.bytes = self.bytes.saturating_add(content.len() as u64);
         let old = self.files.get(path);
@@ -79,7 +80,7 @@ impl Staging {
             return Err(format!(
                 "the artifact has more than {} MiB or {files} files, which is the limit: copy less, or make several artifacts",
                 bytes >> 20
-            ));
+            ).into());
         }
         Ok(())
     }
@@ -88,7 +89,7 @@ impl Staging {
     ///
     /// # Errors
     /// A name has a line break, as in Flux.
-    pub fn into_tree(self) -> Result<FileTree, String> {
+    pub fn into_tree(self) -> Result<FileTree, Invalid> {
         let mut tree = FileTree::new();
         for (path, (is_executable, content)) in self.files {
             if path.as_str().contains('\n') {

@@ -8,10 +8,11 @@ mod object;
 mod openpgp;
 mod ssh;
 
+use driftless_flux::Invalid;
 use driftless_flux::{GitRepository, GitVerification, reason};
+use driftless_kernel::context::Context;
 use driftless_kernel::credentials::{entry, keys, secret};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{Commit, PartsDigest, SignedObjects};
 use driftless_manifest::Object;
 use object::Signed;
@@ -81,7 +82,7 @@ impl GitKeys {
     }
 
     /// Checks the signature of a commit or tag, and returns the name of the key that made it.
-    fn check(&self, signed: &Signed, kind: &str, now: Duration) -> Result<String, String> {
+    fn check(&self, signed: &Signed, kind: &str, now: Duration) -> Result<String, Invalid> {
         let signature = String::from_utf8_lossy(&signed.signature);
         let (payload, text) = (&signed.payload, signature.trim());
         let missing = |kind: &str, suffix: &str| {
@@ -109,7 +110,7 @@ impl GitKeys {
             text if text.starts_with(object::X509) => "x509",
             _ => "unknown",
         };
-        Err(format!("unsupported signature type: {found}"))
+        Err(format!("unsupported signature type: {found}").into())
     }
 }
 
@@ -158,7 +159,7 @@ pub fn check(
             // Someone who can push, but not sign, must not publish an old tag by another name.
             match object::header(tag, "tag") == Some(name) {
                 true => Ok(key),
-                false => Err(format!("the tag was signed for another name than '{name}'")),
+                false => Err(format!("the tag was signed for another name than '{name}'").into()),
             }
         });
         let key = checked.map_err(|error| {
@@ -173,7 +174,7 @@ pub fn check(
     if verify.verifies_head() {
         let sha = &commit.sha;
         let checked = match object::id("commit", &objects.commit) == *sha {
-            false => Err("the host returned another commit".to_owned()),
+            false => Err("the host returned another commit".into()),
             true => object::commit(&objects.commit)
                 .map_err(str::to_owned)
                 .and_then(|signed| keys.check(&signed, "commit", now)),
@@ -193,17 +194,17 @@ fn not_signed(tag: &str) -> Failure {
 }
 
 /// Returns the tag with this id, after checking that it leads to the commit, also over other tags.
-fn chain<'a>(objects: &'a SignedObjects, id: &str, commit: &str) -> Result<&'a [u8], String> {
+fn chain<'a>(objects: &'a SignedObjects, id: &str, commit: &str) -> Result<&'a [u8], Invalid> {
     let mut at = id.to_owned();
     for tag in &objects.tags {
         if object::id("tag", tag) != at {
-            return Err("the host returned another tag".to_owned());
+            return Err("the host returned another tag".into());
         }
         at = object::header(tag, "object").unwrap_or_default().to_owned();
     }
     match objects.tags.first() {
         Some(first) if at == commit => Ok(first),
-        _ => Err(format!("the tag does not lead to commit {commit}")),
+        _ => Err(format!("the tag does not lead to commit {commit}").into()),
     }
 }
 

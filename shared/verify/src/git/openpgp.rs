@@ -3,6 +3,7 @@
 //! The rules are those of ProtonMail's openpgp 1.4, which Flux uses: the key must be allowed to
 //! sign, and the key, its subkey and the signature must be neither revoked nor expired now.
 
+use driftless_flux::Invalid;
 use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{Signature, SignatureType, SubpacketData};
@@ -27,7 +28,7 @@ pub(super) fn verify(
     payload: &[u8],
     rings: &[String],
     now: Duration,
-) -> Result<String, String> {
+) -> Result<String, Invalid> {
     let signatures = signatures(signature).unwrap_or_default();
     let (mut unread, mut is_read, mut refused) = (None, false, None);
     for ring in rings {
@@ -53,13 +54,14 @@ pub(super) fn verify(
         }
     }
     if let (false, Some(error)) = (is_read, unread) {
-        return Err(format!("unable to read armored key ring: {error}"));
+        return Err(format!("unable to read armored key ring: {error}").into());
     }
     let refused = refused.map(|reason| format!(" ({reason})"));
     Err(format!(
         "unable to verify payload with any of the given key rings: no matching key{}",
         refused.unwrap_or_default()
-    ))
+    )
+    .into())
 }
 
 /// Parses the keys of an entry.

@@ -1,6 +1,7 @@
 //! SSH signatures, as `ssh-keygen -Y sign -n git` makes them for git:
 //! <https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.sshsig>.
 
+use driftless_flux::Invalid;
 use ssh_key::authorized_keys::Entry;
 use ssh_key::{Algorithm, HashAlg, PublicKey, SshSig};
 
@@ -20,7 +21,7 @@ pub(super) fn verify(
     signature: &str,
     payload: &[u8],
     authorized: &[String],
-) -> Result<String, String> {
+) -> Result<String, Invalid> {
     let signature = SshSig::from_pem(signature.trim())
         .map_err(|error| format!("unable to unarmor SSH signature: {error}"))?;
     let (mut unread, mut keys, mut is_read) = (None, Vec::new(), false);
@@ -36,10 +37,10 @@ pub(super) fn verify(
         }
     }
     if let (false, Some(error)) = (is_read, unread) {
-        return Err(format!("unable to parse authorized keys: {error}"));
+        return Err(format!("unable to parse authorized keys: {error}").into());
     }
     if keys.len() > KEYS {
-        return Err(format!("the Secret has more than {KEYS} SSH keys"));
+        return Err(format!("the Secret has more than {KEYS} SSH keys").into());
     }
     let found = keys
         .iter()
@@ -58,11 +59,12 @@ pub(super) fn verify(
     };
     Err(format!(
         "unable to verify payload with any of the given authorized keys: no matching key\n{reason}"
-    ))
+    )
+    .into())
 }
 
 /// Parses the keys of one entry. A line that is not a key fails the whole entry, as in Flux.
-fn parse(text: &str) -> Result<Vec<PublicKey>, String> {
+fn parse(text: &str) -> Result<Vec<PublicKey>, Invalid> {
     let lines = text.lines().enumerate();
     let lines = lines.map(|(index, line)| (index + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -70,7 +72,8 @@ fn parse(text: &str) -> Result<Vec<PublicKey>, String> {
         Ok(entry) => Ok(entry.public_key().clone()),
         Err(_) => Err(format!(
             "unable to parse authorized key: line {number} is not a public SSH key"
-        )),
+        )
+        .into()),
     };
     lines.map(key).collect()
 }

@@ -2,6 +2,7 @@
 //! trusted certificate.
 
 use crate::key::{Hash, PublicKey, Scheme, first_block};
+use driftless_flux::Invalid;
 use std::time::Duration;
 use x509_cert::Certificate;
 use x509_cert::der::asn1::ObjectIdentifier;
@@ -51,9 +52,9 @@ impl Chain {
     ///
     /// # Errors
     /// A message about what is wrong with the chain.
-    pub fn read(certificates: &[Vec<u8>]) -> Result<Self, String> {
+    pub fn read(certificates: &[Vec<u8>]) -> Result<Self, Invalid> {
         if certificates.is_empty() || certificates.len() > MAX_LENGTH {
-            return Err(format!("expected one to {MAX_LENGTH} certificates"));
+            return Err(format!("expected one to {MAX_LENGTH} certificates").into());
         }
         let read = |bytes: &Vec<u8>| Certificate::from_der(bytes);
         let chain = certificates.iter().map(read).collect::<Result<Vec<_>, _>>();
@@ -117,16 +118,16 @@ fn check_issuer(
     own: &Certificate,
     issuer: Option<&Certificate>,
     alone: bool,
-) -> Result<(), String> {
+) -> Result<(), Invalid> {
     let issued_itself = is_issued_by(own, own);
     match issuer {
         None if issued_itself && (alone || is_authority(own)) => Ok(()),
-        None => Err("the last certificate is not self-signed".to_owned()),
+        None => Err("the last certificate is not self-signed".into()),
         Some(_) if issued_itself && is_authority(own) => {
-            Err("a certificate before the last one is self-signed".to_owned())
+            Err("a certificate before the last one is self-signed".into())
         }
         Some(issuer) if is_authority(issuer) && is_issued_by(own, issuer) => Ok(()),
-        Some(_) => Err("a certificate was not issued by the next one".to_owned()),
+        Some(_) => Err("a certificate was not issued by the next one".into()),
     }
 }
 
@@ -160,44 +161,44 @@ fn is_authority(certificate: &Certificate) -> bool {
     constraints(certificate).is_some_and(|constraints| constraints.ca)
 }
 
-fn usage(certificate: &Certificate) -> Result<KeyUsage, String> {
+fn usage(certificate: &Certificate) -> Result<KeyUsage, Invalid> {
     let found = certificate.tbs_certificate.get::<KeyUsage>();
     match found {
         Ok(Some((true, usage))) => Ok(usage),
-        _ => Err("a certificate has no critical key usage".to_owned()),
+        _ => Err("a certificate has no critical key usage".into()),
     }
 }
 
-fn check_authority(own: &Certificate, below: usize) -> Result<(), String> {
+fn check_authority(own: &Certificate, below: usize) -> Result<(), Invalid> {
     let constraints = constraints(own).filter(|constraints| constraints.ca);
     let constraints = constraints.ok_or("an issuer is not a certificate authority")?;
     if constraints
         .path_len_constraint
         .is_some_and(|limit| usize::from(limit) < below)
     {
-        return Err("the chain below an issuer is longer than the issuer allows".to_owned());
+        return Err("the chain below an issuer is longer than the issuer allows".into());
     }
     match usage(own)?.key_cert_sign() {
         true => Ok(()),
-        false => Err("an issuer may not sign certificates".to_owned()),
+        false => Err("an issuer may not sign certificates".into()),
     }
 }
 
-fn check_signer(own: &Certificate) -> Result<(), String> {
+fn check_signer(own: &Certificate) -> Result<(), Invalid> {
     if is_authority(own) {
-        return Err("the signer's certificate is a certificate authority's".to_owned());
+        return Err("the signer's certificate is a certificate authority's".into());
     }
     let allowed = KeyUsages::DigitalSignature | KeyUsages::NonRepudiation;
     let usage = usage(own)?;
     if !usage.digital_signature() || !(usage.0 & !allowed).is_empty() {
-        return Err("the signer's certificate must be for digital signatures alone".to_owned());
+        return Err("the signer's certificate must be for digital signatures alone".into());
     }
     let purposes = own.tbs_certificate.get::<ExtendedKeyUsage>();
     let purposes = purposes.map_err(|_| "the signer's certificate cannot be read")?;
     let others = purposes
         .is_some_and(|(_, all)| all.0.iter().any(|purpose| OTHER_PURPOSES.contains(purpose)));
     match others {
-        true => Err("the signer's certificate is for another purpose than code signing".to_owned()),
+        true => Err("the signer's certificate is for another purpose than code signing".into()),
         false => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::parts::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use ciborium::Value;
+use driftless_flux::Invalid;
 use std::time::Duration;
 
 pub(super) const MEDIA_TYPE: &str = "application/cose";
@@ -28,7 +29,7 @@ const UNREADABLE_ENVELOPE: &str = "the envelope cannot be read";
 ///
 /// # Errors
 /// The bytes are not a valid envelope.
-pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Parts, Invalid> {
     let parts = match decode(bytes)? {
         Value::Tag(SIGN1, parts) => parts.into_array().map_err(|_| UNREADABLE_ENVELOPE)?,
         _ => return Err(UNREADABLE_ENVELOPE.to_owned()),
@@ -56,7 +57,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
 }
 
 /// Decodes exactly one value.
-fn decode(mut bytes: &[u8]) -> Result<Value, String> {
+fn decode(mut bytes: &[u8]) -> Result<Value, Invalid> {
     let value = ciborium::from_reader(&mut bytes).map_err(|_| UNREADABLE_ENVELOPE)?;
     match bytes.is_empty() {
         true => Ok(value),
@@ -67,13 +68,13 @@ fn decode(mut bytes: &[u8]) -> Result<Value, String> {
 struct Headers(Vec<(Value, Value)>);
 
 impl Headers {
-    fn of(value: Value) -> Result<Self, String> {
+    fn of(value: Value) -> Result<Self, Invalid> {
         let pairs = value.into_map().map_err(|_| UNREADABLE_ENVELOPE)?;
         let is_repeated = |(at, (label, _)): (usize, &(Value, Value))| {
             pairs[..at].iter().any(|(other, _)| other == label)
         };
         match pairs.iter().enumerate().any(is_repeated) {
-            true => Err("a header of the envelope is repeated".to_owned()),
+            true => Err("a header of the envelope is repeated".into()),
             false => Ok(Self(pairs)),
         }
     }
@@ -87,14 +88,14 @@ impl Headers {
         self.get(&label.into())
     }
 
-    fn certificates(&self) -> Result<Vec<Vec<u8>>, String> {
+    fn certificates(&self) -> Result<Vec<Vec<u8>>, Invalid> {
         let all = self.numbered(CERTIFICATES).and_then(Value::as_array);
         let all = all.into_iter().flatten();
         let all: Option<Vec<_>> = all.map(|one| one.as_bytes().cloned()).collect();
         all.ok_or_else(|| "a certificate cannot be read".to_owned())
     }
 
-    fn attributes(&self) -> Result<Attributes, String> {
+    fn attributes(&self) -> Result<Attributes, Invalid> {
         let number = self.numbered(ALGORITHM).and_then(Value::as_integer);
         let known = ALGORITHMS
             .iter()
@@ -120,7 +121,7 @@ impl Headers {
         })
     }
 
-    fn time(&self, name: &str) -> Result<Option<Duration>, String> {
+    fn time(&self, name: &str) -> Result<Option<Duration>, Invalid> {
         let Some(value) = self.get(&name.into()) else {
             return Ok(None);
         };

@@ -3,6 +3,7 @@
 use super::parts::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use driftless_flux::Invalid;
 use driftless_flux::parse_rfc3339;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -37,7 +38,7 @@ struct ProtectedHeader {
 ///
 /// # Errors
 /// The bytes are not a valid envelope.
-pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Parts, Invalid> {
     let written: JwsEnvelope =
         serde_json::from_slice(bytes).map_err(|_| "the envelope cannot be read")?;
     let protected: ProtectedHeader = serde_json::from_slice(&part(&written.protected)?)
@@ -54,7 +55,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
 }
 
 impl ProtectedHeader {
-    fn attributes(self) -> Result<Attributes, String> {
+    fn attributes(self) -> Result<Attributes, Invalid> {
         let scheme = self.others.get(SCHEME).and_then(Value::as_str);
         Ok(Attributes {
             scheme: scheme.unwrap_or_default().to_owned(),
@@ -68,7 +69,7 @@ impl ProtectedHeader {
         })
     }
 
-    fn time(&self, name: &str) -> Result<Option<Duration>, String> {
+    fn time(&self, name: &str) -> Result<Option<Duration>, Invalid> {
         let Some(value) = self.others.get(name).filter(|value| !value.is_null()) else {
             return Ok(None);
         };
@@ -78,7 +79,7 @@ impl ProtectedHeader {
     }
 }
 
-fn part(text: &str) -> Result<Vec<u8>, String> {
+fn part(text: &str) -> Result<Vec<u8>, Invalid> {
     let bytes = URL_SAFE_NO_PAD.decode(text);
     bytes.map_err(|_| "a part of the envelope cannot be read".to_owned())
 }

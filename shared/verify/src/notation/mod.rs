@@ -17,6 +17,7 @@ mod policy;
 mod tests;
 
 use super::{Artifact, Verdict};
+use driftless_flux::Invalid;
 use driftless_kernel::ports::{Charts, PortError};
 use envelope::{Envelope, SigningScheme};
 use name::DistinguishedName;
@@ -60,7 +61,7 @@ impl Trust {
     ///
     /// # Errors
     /// A message about what is wrong, to follow the name of the Secret.
-    pub fn read(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<Self, String> {
+    pub fn read(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<Self, Invalid> {
         let policy = Policy::read(policy).map_err(|error| format!("trustpolicy.json: {error}"))?;
         let read = |(name, text): &(String, Vec<u8>)| {
             certificate::trusted(text).map_err(|error| format!("'{name}' {error}"))
@@ -124,9 +125,9 @@ impl Trust {
         envelope: &Envelope,
         digest: &str,
         now: Duration,
-    ) -> Result<Verdict, String> {
+    ) -> Result<Verdict, Invalid> {
         if envelope.digest != digest {
-            return Err("the signature is for another artifact".to_owned());
+            return Err("the signature is for another artifact".into());
         }
         let authentic = self.check_authenticity(statement, envelope);
         let verdict = match &authentic {
@@ -140,7 +141,11 @@ impl Trust {
         Ok(verdict)
     }
 
-    fn check_authenticity(&self, statement: &Statement, envelope: &Envelope) -> Result<(), String> {
+    fn check_authenticity(
+        &self,
+        statement: &Statement,
+        envelope: &Envelope,
+    ) -> Result<(), Invalid> {
         let store = match envelope.scheme {
             SigningScheme::X509 => Store::Authority,
             SigningScheme::SigningAuthority => Store::SigningAuthority,
@@ -157,26 +162,26 @@ impl Trust {
         let subject = DistinguishedName::of_subject(subject)?;
         match identities.iter().any(|one| one.is_part_of(&subject)) {
             true => Ok(()),
-            false => Err("the signer is not one of the trustedIdentities".to_owned()),
+            false => Err("the signer is not one of the trustedIdentities".into()),
         }
     }
 }
 
-fn passes(action: Action, check: Result<(), String>) -> Result<(), String> {
+fn passes(action: Action, check: Result<(), Invalid>) -> Result<(), Invalid> {
     match action {
         Action::Enforce => check,
         Action::Log | Action::Skip => Ok(()),
     }
 }
 
-fn check_expiry(envelope: &Envelope, now: Duration) -> Result<(), String> {
+fn check_expiry(envelope: &Envelope, now: Duration) -> Result<(), Invalid> {
     match envelope.expiry {
-        Some(expiry) if now >= expiry => Err("the signature has expired".to_owned()),
+        Some(expiry) if now >= expiry => Err("the signature has expired".into()),
         _ => Ok(()),
     }
 }
 
-fn check_time(statement: &Statement, envelope: &Envelope, now: Duration) -> Result<(), String> {
+fn check_time(statement: &Statement, envelope: &Envelope, now: Duration) -> Result<(), Invalid> {
     let when = match envelope.scheme {
         SigningScheme::X509 => now,
         SigningScheme::SigningAuthority => envelope.signed,
@@ -196,7 +201,7 @@ fn check_time(statement: &Statement, envelope: &Envelope, now: Duration) -> Resu
     }
 }
 
-fn check_revocation(envelope: &Envelope) -> Result<(), String> {
+fn check_revocation(envelope: &Envelope) -> Result<(), Invalid> {
     match envelope.chain.is_revocable() {
         true => Err(
             "the revocation of the signer's certificate is not checked: override revocation with skip or log in the trust policy"
@@ -212,7 +217,7 @@ async fn fetch(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
     digest: &str,
-) -> Result<Result<Envelope, String>, Unverified> {
+) -> Result<Result<Envelope, Invalid>, Unverified> {
     let (repository, connection) = (artifact.repository, artifact.connection);
     let manifest = match charts.manifest(repository, digest, connection).await {
         Ok(manifest) => manifest,
@@ -227,7 +232,8 @@ async fn fetch(
         return Ok(Err(format!(
             "the media type '{}' of the signature is not supported",
             layer.media_type
-        )));
+        )
+        .into()));
     }
     match charts
         .layer(repository, layer, connection, MAX_ENVELOPE_BYTES)
@@ -238,7 +244,7 @@ async fn fetch(
     }
 }
 
-fn skip_lasting(error: PortError) -> Result<Result<Envelope, String>, Unverified> {
+fn skip_lasting(error: PortError) -> Result<Result<Envelope, Invalid>, Unverified> {
     match super::is_lasting(error.kind) {
         true => Ok(Err(error.message)),
         false => Err(error.into()),

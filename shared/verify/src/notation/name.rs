@@ -1,5 +1,6 @@
 //! Distinguished names of identities in a policy and of subjects in certificates.
 
+use driftless_flux::Invalid;
 use std::collections::BTreeMap;
 use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::{Tag, Tagged as _};
@@ -30,7 +31,7 @@ impl DistinguishedName {
     ///
     /// # Errors
     /// A message about what is wrong with the name.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let mut pairs = Vec::new();
         let mut rest = text;
         while !rest.trim().is_empty() {
@@ -46,7 +47,7 @@ impl DistinguishedName {
     ///
     /// # Errors
     /// The subject has unsupported attributes, or lacks mandatory ones.
-    pub fn of_subject(subject: &Name) -> Result<Self, String> {
+    pub fn of_subject(subject: &Name) -> Result<Self, Invalid> {
         let mut pairs = Vec::new();
         for part in &subject.0 {
             let [attribute] = part.0.as_slice() else {
@@ -87,22 +88,22 @@ impl DistinguishedName {
         Self::of(pairs)
     }
 
-    fn of(pairs: Vec<(String, String)>) -> Result<Self, String> {
+    fn of(pairs: Vec<(String, String)>) -> Result<Self, Invalid> {
         let mut all = BTreeMap::new();
         for (kind, value) in pairs {
             // The province has two short names.
             let kind = if kind == "S" { "ST".to_owned() } else { kind };
             if kind.is_empty() || value.starts_with('#') {
-                return Err("expected KEY=VALUE pairs".to_owned());
+                return Err("expected KEY=VALUE pairs".into());
             }
             if all.insert(kind.clone(), value).is_some() {
-                return Err(format!("{kind} is repeated"));
+                return Err(format!("{kind} is repeated").into());
             }
         }
         let there = |kind: &&str| all.get(*kind).is_some_and(|value| !value.is_empty());
         match MANDATORY.iter().all(there) {
             true => Ok(Self(all)),
-            false => Err("expected C, ST and O among the attributes of the name".to_owned()),
+            false => Err("expected C, ST and O among the attributes of the name".into()),
         }
     }
 
@@ -114,7 +115,7 @@ impl DistinguishedName {
 }
 
 /// Returns the value at the start of `text`, and the rest after its comma.
-fn value(text: &str) -> Result<(String, &str), String> {
+fn value(text: &str) -> Result<(String, &str), Invalid> {
     let mut value = Vec::new();
     // The length up to the last escaped character: an escaped space at the end is not trimmed.
     let mut kept = 0;
@@ -127,7 +128,7 @@ fn value(text: &str) -> Result<(String, &str), String> {
                 behind = &start[at + 1..];
                 break;
             }
-            '+' => return Err("several values in one place are not supported".to_owned()),
+            '+' => return Err("several values in one place are not supported".into()),
             '"' => {
                 return Err(
                     "quotes are not supported: escape special characters with a backslash"
@@ -147,7 +148,7 @@ fn value(text: &str) -> Result<(String, &str), String> {
     Ok((value.into_iter().collect(), behind))
 }
 
-fn escaped(characters: &mut std::str::CharIndices<'_>) -> Result<char, String> {
+fn escaped(characters: &mut std::str::CharIndices<'_>) -> Result<char, Invalid> {
     let wrong = || "a backslash is not followed by an escapable character".to_owned();
     let (_, first) = characters.next().ok_or_else(wrong)?;
     if " \"#+,;<=>\\".contains(first) {

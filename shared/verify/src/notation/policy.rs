@@ -2,6 +2,7 @@
 //! notation-go 1.3 reads it.
 
 use super::name::DistinguishedName;
+use driftless_flux::Invalid;
 use regex::Regex;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,20 +94,21 @@ impl Policy {
     ///
     /// # Errors
     /// A message about what is wrong, and in which statement.
-    pub fn read(text: &[u8]) -> Result<Self, String> {
+    pub fn read(text: &[u8]) -> Result<Self, Invalid> {
         let document: Document =
             serde_json::from_slice(text).map_err(|error| format!("cannot be read: {error}"))?;
         if document.version != "1.0" {
-            return Err("expected \"version\": \"1.0\"".to_owned());
+            return Err("expected \"version\": \"1.0\"".into());
         }
         if document.trust_policies.is_empty() {
-            return Err("trustPolicies is missing or empty".to_owned());
+            return Err("trustPolicies is missing or empty".into());
         }
         let (mut names, mut scopes) = (BTreeSet::new(), BTreeSet::new());
         let mut statements = Vec::new();
         for written in document.trust_policies {
             let name = written.name.clone();
-            let fail = |problem: String| Err(format!("trust policy statement '{name}': {problem}"));
+            let fail =
+                |problem: String| Err(format!("trust policy statement '{name}': {problem}").into());
             if name.is_empty() || !names.insert(name.clone()) {
                 return fail("expected a name that no other statement has".to_owned());
             }
@@ -135,7 +137,7 @@ impl Policy {
 }
 
 impl Statement {
-    fn read(written: PolicyStatement) -> Result<Self, String> {
+    fn read(written: PolicyStatement) -> Result<Self, Invalid> {
         let PolicyStatement {
             registry_scopes: scopes,
             signature_verification: verification,
@@ -151,7 +153,8 @@ impl Statement {
             other => {
                 return Err(format!(
                     "verifyTimestamp '{other}' is not valid: expected always or afterCertExpiry"
-                ));
+                )
+                .into());
             }
         };
         // As in source-controller, stores and identities of a statement that verifies nothing are
@@ -174,18 +177,19 @@ impl Statement {
 }
 
 impl SignatureVerification {
-    fn level(&self) -> Result<Option<Level>, String> {
+    fn level(&self) -> Result<Option<Level>, Invalid> {
         use Action::{Enforce, Log};
         let mut level = match self.level.as_str() {
             "strict" => level(Enforce, Enforce),
             "permissive" => level(Enforce, Log),
             "audit" => level(Log, Log),
             "skip" if self.r#override.is_empty() => return Ok(None),
-            "skip" => return Err("level 'skip' has nothing to override".to_owned()),
+            "skip" => return Err("level 'skip' has nothing to override".into()),
             other => {
                 return Err(format!(
                     "level '{other}' is not valid: expected strict, permissive, audit or skip"
-                ));
+                )
+                .into());
             }
         };
         for (check, action) in &self.r#override {
@@ -197,13 +201,11 @@ impl SignatureVerification {
                 other => {
                     return Err(format!(
                         "'{other}' cannot be overridden: expected authenticity, authenticTimestamp, expiry or revocation"
-                    ));
+                    ).into());
                 }
             };
             if *action == Action::Skip && check != "revocation" {
-                return Err(format!(
-                    "'{check}' cannot be skipped: expected enforce or log"
-                ));
+                return Err(format!("'{check}' cannot be skipped: expected enforce or log").into());
             }
             *place = *action;
         }
@@ -220,30 +222,31 @@ fn level(authenticity: Action, others: Action) -> Level {
     }
 }
 
-fn check_scopes(scopes: &[String]) -> Result<(), String> {
+fn check_scopes(scopes: &[String]) -> Result<(), Invalid> {
     static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let domain = r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?";
         let part = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
         Regex::new(&format!("^{domain}/{part}(?:/{part})*$")).ok()
     });
     if scopes.is_empty() {
-        return Err("registryScopes is missing or empty".to_owned());
+        return Err("registryScopes is missing or empty".into());
     }
     if scopes.len() > 1 && scopes.iter().any(|scope| scope == ANY) {
-        return Err("the scope '*' cannot be combined with other scopes".to_owned());
+        return Err("the scope '*' cannot be combined with other scopes".into());
     }
     let fits = |scope: &str| scope == ANY || FORM.as_ref().is_some_and(|form| form.is_match(scope));
     match scopes.iter().find(|scope| !fits(scope)) {
         Some(scope) => Err(format!(
             "the scope '{scope}' is not a repository: expected HOST/PATH without scheme and tag"
-        )),
+        )
+        .into()),
         None => Ok(()),
     }
 }
 
-fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, String> {
+fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, Invalid> {
     if stores.is_empty() {
-        return Err("trustStores is missing or empty".to_owned());
+        return Err("trustStores is missing or empty".into());
     }
     let read = |store: &String| {
         let plain = |name: &str| {
@@ -258,26 +261,26 @@ fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, String> {
             Some(("tsa", name)) if plain(name) => Ok(Store::Timestamps),
             _ => Err(format!(
                 "the trust store '{store}' is not valid: expected ca:NAME, signingAuthority:NAME or tsa:NAME"
-            )),
+            ).into()),
         }
     };
     stores.iter().map(read).collect()
 }
 
-fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName>>, String> {
+fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName>>, Invalid> {
     if identities.is_empty() {
-        return Err("trustedIdentities is missing or empty".to_owned());
+        return Err("trustedIdentities is missing or empty".into());
     }
     if identities.iter().any(|identity| identity == ANY) {
         return match identities.len() {
             1 => Ok(None),
-            _ => Err("the identity '*' cannot be combined with other identities".to_owned()),
+            _ => Err("the identity '*' cannot be combined with other identities".into()),
         };
     }
     let mut names = Vec::<DistinguishedName>::new();
     for identity in identities {
         let Some((kind, value)) = identity.split_once(':') else {
-            return Err(format!("the identity '{identity}' has no 'x509.subject:'"));
+            return Err(format!("the identity '{identity}' has no 'x509.subject:'").into());
         };
         // Identities of other kinds are for plugins, which driftless does not run.
         if kind != SUBJECT {
@@ -289,9 +292,7 @@ fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName
             .iter()
             .any(|other| other.is_part_of(&name) || name.is_part_of(other))
         {
-            return Err(format!(
-                "the identity '{identity}' overlaps with another one"
-            ));
+            return Err(format!("the identity '{identity}' overlaps with another one").into());
         }
         names.push(name);
     }

@@ -3,6 +3,7 @@
 
 use super::name::DistinguishedName;
 use super::policy::{Action, Policy, Store};
+use driftless_flux::Invalid;
 use serde_json::{Value, json};
 
 fn statement(name: &str, scope: &str) -> Value {
@@ -10,7 +11,7 @@ fn statement(name: &str, scope: &str) -> Value {
         "trustStores": ["ca:acme"], "trustedIdentities": ["*"]})
 }
 
-fn read(statements: &[Value]) -> Result<Policy, String> {
+fn read(statements: &[Value]) -> Result<Policy, Invalid> {
     Policy::read(
         json!({"version": "1.0", "trustPolicies": statements})
             .to_string()
@@ -19,7 +20,7 @@ fn read(statements: &[Value]) -> Result<Policy, String> {
 }
 
 /// Reads a document with one changed field of one statement.
-fn with(path: &str, value: Value) -> Result<Policy, String> {
+fn with(path: &str, value: Value) -> Result<Policy, Invalid> {
     let mut changed = statement("one", "*");
     let (parent, key) = path.rsplit_once('/').unwrap();
     changed.pointer_mut(parent).unwrap()[key] = value;

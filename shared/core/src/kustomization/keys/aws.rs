@@ -2,10 +2,11 @@
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
 use async_trait::async_trait;
+use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, aws};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::Settings;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{AwsIdentity, AwsKey, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
@@ -92,7 +93,7 @@ fn installation(
     Ok(AwsIdentity::Installation)
 }
 
-fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
+fn aws_key(key: &MasterKey) -> Result<AwsKey, Invalid> {
     let parsed = AwsKey::parse(&key.name).ok_or_else(|| {
         let name = key.name.escape_debug();
         format!(
@@ -111,7 +112,7 @@ fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
 }
 
 /// Reads an access key.
-fn access_key(entry: &Secret) -> Result<AwsIdentity, String> {
+fn access_key(entry: &Secret) -> Result<AwsIdentity, Invalid> {
     let text = fields(entry, ENTRY)?;
     match (
         text(&["aws_access_key_id"]),

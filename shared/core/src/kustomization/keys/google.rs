@@ -2,10 +2,11 @@
 
 use super::{Identity, Service, failed, invalid};
 use async_trait::async_trait;
+use driftless_flux::Invalid;
 use driftless_kernel::cloud::Exchange;
 use driftless_kernel::cloud::google::{self, KeyProblem};
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{GoogleKey, GoogleLogin, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
@@ -57,7 +58,7 @@ impl Service for CloudKms {
 }
 
 /// Reads a key of a service account.
-fn service_account_key(entry: &Secret) -> Result<GoogleLogin, String> {
+fn service_account_key(entry: &Secret) -> Result<GoogleLogin, Invalid> {
     let key = google::service_account_key(entry);
     key.map_err(|problem| {
         let hint = match problem {

@@ -2,8 +2,8 @@
 
 use super::{Identity, Service, failed, invalid};
 use async_trait::async_trait;
+use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{Secret, VaultKey};
 use driftless_sops::{KeyService, MasterKey};
 

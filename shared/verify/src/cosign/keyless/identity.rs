@@ -1,5 +1,6 @@
 //! The identity in a signer's certificate, and the identities that are accepted.
 
+use driftless_flux::Invalid;
 use driftless_flux::OidcIdentity;
 use driftless_kernel::pattern;
 use regex::Regex;
@@ -29,11 +30,12 @@ impl Identities {
     ///
     /// # Errors
     /// A message about an invalid expression, or about too many identities.
-    pub fn compile(wanted: &[OidcIdentity]) -> Result<Self, String> {
+    pub fn compile(wanted: &[OidcIdentity]) -> Result<Self, Invalid> {
         if wanted.len() > MAX_IDENTITIES {
             return Err(format!(
                 "spec.verify.matchOIDCIdentity has more than {MAX_IDENTITIES} identities"
-            ));
+            )
+            .into());
         }
         let identity = |wanted: &OidcIdentity| {
             let issuer = compile("issuer", &wanted.issuer)?;
@@ -66,7 +68,7 @@ impl Identities {
 }
 
 /// Compiles an expression in Go's syntax; returns nothing if it is empty.
-fn compile(field: &str, expression: &str) -> Result<Option<Regex>, String> {
+fn compile(field: &str, expression: &str) -> Result<Option<Regex>, Invalid> {
     if expression.is_empty() {
         return Ok(None);
     }

@@ -1,5 +1,6 @@
 //! A trusted root: the authorities and logs of a Sigstore, from its `trusted_root.json`.
 
+use driftless_flux::Invalid;
 use driftless_flux::shorten;
 use serde_json::{Value, json};
 use sigstore_verify::Verifier;
@@ -31,16 +32,16 @@ impl Root {
     ///
     /// # Errors
     /// The rest of a sentence about the file, such as "is not JSON".
-    pub fn read(text: &[u8]) -> Result<Self, String> {
+    pub fn read(text: &[u8]) -> Result<Self, Invalid> {
         if text.len() > MAX_BYTES {
-            return Err(format!("has more than {} KiB", MAX_BYTES >> 10));
+            return Err(format!("has more than {} KiB", MAX_BYTES >> 10).into());
         }
         let root: Value = serde_json::from_slice(text).map_err(|_| "is not JSON")?;
         let kind = root["mediaType"].as_str().unwrap_or_default();
         if !kind.starts_with(MEDIA_TYPE) {
-            return Err(format!(
-                "is not a trusted root: expected the mediaType {MEDIA_TYPE}+json"
-            ));
+            return Err(
+                format!("is not a trusted root: expected the mediaType {MEDIA_TYPE}+json").into(),
+            );
         }
         let root = serde_json::from_value::<TrustedRoot>(complete(root)?);
         let root = root.map_err(|error| cannot(&error))?;
@@ -54,7 +55,7 @@ impl Root {
     ///
     /// # Errors
     /// The same as [`read`](Self::read).
-    pub fn public() -> Result<Self, String> {
+    pub fn public() -> Result<Self, Invalid> {
         Self::read(SIGSTORE_PRODUCTION_TRUSTED_ROOT.as_bytes())
     }
 
@@ -68,13 +69,13 @@ fn cannot(error: &dyn std::error::Error) -> String {
 }
 
 /// Bounds the lists, and adds the fields to their members that the library requires.
-fn complete(mut root: Value) -> Result<Value, String> {
+fn complete(mut root: Value) -> Result<Value, Invalid> {
     for (list, field) in LISTS {
         let Some(members) = root[list].as_array_mut() else {
             continue;
         };
         if members.len() > MAX_MEMBERS {
-            return Err(format!("has more than {MAX_MEMBERS} {list}"));
+            return Err(format!("has more than {MAX_MEMBERS} {list}").into());
         }
         for member in members.iter_mut().filter_map(Value::as_object_mut) {
             member.entry(field).or_insert_with(|| json!(""));

@@ -2,11 +2,12 @@
 //! themselves are tested with cosign.
 
 use super::*;
+use driftless_flux::Invalid;
 use driftless_flux::OidcIdentity;
 use serde_json::{Value, json};
 use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
 
-fn identities(wanted: &[(&str, &str)]) -> Result<Identities, String> {
+fn identities(wanted: &[(&str, &str)]) -> Result<Identities, Invalid> {
     let wanted: Vec<OidcIdentity> = wanted
         .iter()
         .map(|(issuer, subject)| OidcIdentity {

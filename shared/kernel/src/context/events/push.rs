@@ -1,8 +1,8 @@
 //! The push that an event is about: a revision that a source has received a short time before.
 
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::journal::{self, StepResult};
-use crate::kernel::Context;
 use driftless_flux::{
     FluxEvent, FluxKind, ObjectRef, kustomization_of, meta_key, reason, source_of,
 };

@@ -1,8 +1,8 @@
 //! Writes to an object's status: only the fields that changed, and only over the version that was
 //! read.
 
+use crate::context::Context;
 use crate::failure::{Class, Failure};
-use crate::kernel::Context;
 use crate::ports::{ErrorKind, Patch, PatchRequest, PortError};
 use driftless_flux::{
     Condition, ConditionStatus, Conditions, FluxKind, KUSTOMIZE_CONTROLLER, ObjectRef, READY,

@@ -1,7 +1,7 @@
 //! Kubernetes events in the API of the hub, in the form in which Flux's recorder writes them.
 
 use super::Sink;
-use crate::kernel::Context;
+use crate::context::Context;
 use crate::ports::{PortError, Resource};
 use async_trait::async_trait;
 use driftless_flux::{FluxEvent, Severity, shorten};

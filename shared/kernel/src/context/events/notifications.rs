@@ -5,7 +5,7 @@
 use super::pending::{self, AddOutcome, Pending};
 use super::push::{self, PushRef};
 use super::{Sink, lock, matching};
-use crate::kernel::Context;
+use crate::context::Context;
 use crate::ports::{Cause, PortError};
 use async_trait::async_trait;
 use driftless_flux::{

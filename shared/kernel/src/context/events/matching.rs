@@ -1,5 +1,6 @@
 //! The events that an Alert selects, as notification-controller 1.9 does. Pure.
 
+use driftless_flux::Invalid;
 use driftless_flux::{Alert, FluxEvent, ObjectSelector, Severity};
 use driftless_manifest::Object;
 use regex::Regex;
@@ -13,9 +14,9 @@ pub const MAX_PATTERNS: usize = 64;
 ///
 /// # Errors
 /// Go's message for an invalid expression, or a message about the limits.
-pub fn pattern(text: &str) -> Result<Regex, String> {
+pub fn pattern(text: &str) -> Result<Regex, Invalid> {
     if text.len() > MAX_PATTERN {
-        return Err(format!("the expression has more than {MAX_PATTERN} bytes"));
+        return Err(format!("the expression has more than {MAX_PATTERN} bytes").into());
     }
     crate::pattern(text)
 }
