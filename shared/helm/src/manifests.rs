@@ -280,7 +280,7 @@ mod tests {
         let files = BTreeMap::from([("web/templates/a.yaml".to_owned(), text.into())]);
         let error = sort(&files, Compat::Helm3).unwrap_err();
         let place = error.span().map(ToString::to_string);
-        assert_eq!(place.as_deref(), Some("web/templates/a.yaml:5:16"));
+        assert_eq!(place.as_deref(), Some("web/templates/a.yaml:6:1"));
         let last = Span::new("yaml", 1, 3);
         let place = in_file("a", "--- x: y", &"--- x: y"[4..], &last);
         assert_eq!(place.to_string(), "a:1:7");

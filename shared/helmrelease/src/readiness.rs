@@ -133,7 +133,8 @@ impl Attempt<'_> {
         };
         if self.release.waits_as_helm_3() {
             let listed = self.helpers(live).await?;
-            let is_ready = legacy::is_ready(live, &listed, jobs).map_err(PhaseError::Failed)?;
+            let is_ready = legacy::is_ready(live, &listed, jobs)
+                .map_err(|error| PhaseError::Failed(error.to_string()))?;
             let health = match is_ready {
                 true => Health::Current,
                 false => Health::InProgress,

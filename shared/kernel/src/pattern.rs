@@ -17,9 +17,9 @@ pub fn pattern(text: &str) -> Result<Regex, Invalid> {
     if text.len() > MAX_PATTERN_BYTES {
         return Err("the expression is too long".into());
     }
-    let translated = re2::translate(text)?;
+    let translated = re2::translate(text).map_err(|error| Invalid::from(error.to_string()))?;
     let compiled = RegexBuilder::new(&translated)
         .size_limit(MAX_COMPILED_BYTES)
         .build();
-    compiled.map_err(|_| "the expression is too large".to_owned())
+    compiled.map_err(|_| Invalid::from("the expression is too large"))
 }

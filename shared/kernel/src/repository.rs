@@ -168,7 +168,7 @@ impl Grant {
     /// # Errors
     /// A message with the expected form.
     pub fn parse(text: &str) -> std::result::Result<Self, Invalid> {
-        let refuse = || GRANT.to_owned();
+        let refuse = || Invalid::from(GRANT);
         let (namespace, repository) = text.split_once('=').ok_or_else(refuse)?;
         let parts: Vec<&str> = repository.split('/').collect();
         let (host, owner, name) = match parts.as_slice() {

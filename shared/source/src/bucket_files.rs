@@ -304,7 +304,7 @@ fn place(key: &str) -> Result<TreePath, Invalid> {
             name => parts.push(name),
         }
     }
-    TreePath::new(&parts.join("/")).map_err(|error| error.to_string())
+    TreePath::new(&parts.join("/")).map_err(|error| Invalid::from(error.to_string()))
 }
 
 /// Checks that an object of this key can be downloaded: clients remove `.` and `..` from a URL,
@@ -491,7 +491,7 @@ mod tests {
             (&["a/b", "a//b"], "another object has the same path"),
         ] {
             let refused = names(keys, "").unwrap_err();
-            assert!(refused.contains(problem), "{keys:?}: {refused}");
+            assert!(refused.to_string().contains(problem), "{keys:?}: {refused}");
         }
         // Invalid keys are no problem if they are excluded.
         assert_eq!(
@@ -512,7 +512,9 @@ mod tests {
         for limits in [limits(2, 11), limits(3, 10)] {
             let refused = read(&buckets, &spec("", ""), limits).unwrap_err();
             assert!(
-                refused.starts_with("indexation of objects from bucket 'acme-fleet' failed: "),
+                refused
+                    .to_string()
+                    .starts_with("indexation of objects from bucket 'acme-fleet' failed: "),
                 "{refused}"
             );
         }

@@ -227,7 +227,7 @@ fn merged(endpoint: &str, signature: &Secret) -> Secret {
 
 /// Returns the name of the storage account: the first label of the endpoint's host.
 fn account_name(endpoint: &str) -> Result<String, Invalid> {
-    let url = Url::parse(endpoint).map_err(|error| error.to_string())?;
+    let url = Url::parse(endpoint).map_err(|error| Invalid::from(error.to_string()))?;
     let host = url.host_str().unwrap_or_default();
     match host.split('.').collect::<Vec<_>>().as_slice() {
         [name, _, _, ..] => Ok((*name).to_owned()),
@@ -394,7 +394,7 @@ fn region_of(spec: &BucketSpec) -> String {
         .to_owned()
 }
 
-fn denied(message: String) -> Failure {
+fn denied(message: impl std::fmt::Display) -> Failure {
     Failure::retry(reason::AUTHENTICATION_FAILED, message)
 }
 
@@ -443,7 +443,7 @@ mod tests {
         let name = |endpoint| account_name(endpoint);
         assert_eq!(name("https://acme.blob.core.windows.net").unwrap(), "acme");
         assert_eq!(
-            name("https://acme.example").unwrap_err(),
+            name("https://acme.example").unwrap_err().to_string(),
             "expected 'acme.example' to be a subdomain"
         );
     }

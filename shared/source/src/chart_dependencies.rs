@@ -92,20 +92,28 @@ fn from_tree(
     path: &str,
     range: &str,
 ) -> Result<Package, Invalid> {
-    let place = directory.join(path).map_err(|error| error.to_string())?;
+    let place = directory
+        .join(path)
+        .map_err(|error| Invalid::from(error.to_string()))?;
     if reader
         .kind(&place)
-        .map_err(|error| error.to_string())?
+        .map_err(|error| Invalid::from(error.to_string()))?
         .is_none()
     {
         return Err(format!("no chart found at '{place}'").into());
     }
     let inner = Package::from_tree(reader, &place, &LoadLimits::default());
-    let inner = inner.map_err(|error| error.to_string())?;
-    let metadata = inner.metadata().map_err(|error| error.to_string())?;
-    let constraint = Constraint::parse(range)
-        .map_err(|error| format!("invalid version/constraint format '{range}': {error}"))?;
-    let version = Version::parse(&metadata.version)?;
+    let inner = inner.map_err(|error| Invalid::from(error.to_string()))?;
+    let metadata = inner
+        .metadata()
+        .map_err(|error| Invalid::from(error.to_string()))?;
+    let constraint = Constraint::parse(range).map_err(|error| {
+        Invalid::from(format!(
+            "invalid version/constraint format '{range}': {error}"
+        ))
+    })?;
+    let version =
+        Version::parse(&metadata.version).map_err(|error| Invalid::from(error.to_string()))?;
     if !constraint.check(&version) {
         return Err(format!(
             "can't get a valid version for constraint '{range}': '{place}' is {}",

@@ -261,7 +261,7 @@ pub async fn proxy(
     };
     let proxy = match SourceSecret::find(context, namespace, name).await? {
         Some(place) => place.proxy(),
-        None => Err(format!("secret '{namespace}/{name}' not found")),
+        None => Err(format!("secret '{namespace}/{name}' not found").into()),
     };
     proxy
         .map(Some)

@@ -43,8 +43,8 @@ impl SourceSecret {
         }))
     }
 
-    fn fail(&self, problem: &str) -> String {
-        format!("secret '{}'{problem}", self.name)
+    fn fail(&self, problem: &str) -> Invalid {
+        format!("secret '{}'{problem}", self.name).into()
     }
 
     /// Returns the login for the host of `url`: user and password, or the entry of a
@@ -264,8 +264,8 @@ fn proxy_of(
         );
     }
     // The parser's message names no part of the address, which may hold a password.
-    let mut url =
-        Url::parse(&address).map_err(|error| format!("failed to parse proxy address: {error}"))?;
+    let mut url = Url::parse(&address)
+        .map_err(|error| Invalid::from(format!("failed to parse proxy address: {error}")))?;
     if !PROXY_SCHEMES.contains(&url.scheme()) {
         return Err(format!(
             "proxy URL must use one of the supported schemes ({}), got '{}'",
@@ -334,12 +334,12 @@ mod tests {
             login(&[("username", "ann")]),
             Err(
                 "secret 'apps/login': malformed basic auth - has 'username' but missing 'password'"
-                    .to_owned()
+                    .into()
             )
         );
         let elsewhere = [(".dockerconfigjson", r#"{"auths": {"docker.io": {}}}"#)];
         let error = "no auth config for 'ghcr.io' in the docker-registry Secret 'login'";
-        assert_eq!(login(&elsewhere), Err(error.to_owned()));
+        assert_eq!(login(&elsewhere), Err(error.into()));
         // A public repository is read without a login.
         let registry = place(&elsewhere).registry_login("oci://ghcr.io/acme/charts");
         assert_eq!(plain(registry), Ok(None));
@@ -358,7 +358,7 @@ mod tests {
         for entries in [&[("accesskey", "AK")][..], &[("secretkey", "SK")], &[]] {
             assert_eq!(
                 key(entries).unwrap_err(),
-                "invalid 'login' secret data: required fields 'accesskey' and 'secretkey'"
+                "invalid 'login' secret data: required fields 'accesskey' and 'secretkey'".into()
             );
         }
     }
@@ -369,7 +369,7 @@ mod tests {
             let user = user.map(str::to_owned);
             let password = password.map(str::to_owned);
             let proxy = proxy_of(Some(address.to_owned()), user, password)?;
-            Ok::<_, String>(proxy.expose_str().unwrap().to_owned())
+            Ok::<_, Invalid>(proxy.expose_str().unwrap().to_owned())
         };
         let plain = "http://proxy.example.com:3128";
         assert_eq!(of(plain, None, None).unwrap(), format!("{plain}/"));
@@ -390,12 +390,12 @@ mod tests {
                 "failed to parse proxy address: invalid international domain name",
             ),
         ] {
-            assert_eq!(of(address, None, None).unwrap_err(), error);
+            assert_eq!(of(address, None, None).unwrap_err(), error.into());
         }
         assert!(of(&format!("http://{}", "a".repeat(2048)), None, None).is_err());
         assert_eq!(
             proxy_of(None, None, None).unwrap_err(),
-            "key 'address' not found"
+            "key 'address' not found".into()
         );
     }
 
@@ -430,7 +430,7 @@ mod tests {
             ),
         ] {
             let refused = place(entries).certificates(&mut Connection::default(), false);
-            assert_eq!(refused.unwrap_err(), error);
+            assert_eq!(refused.unwrap_err().to_string(), error);
         }
         assert!(place(&[]).certificates(&mut connection, true).is_ok());
     }

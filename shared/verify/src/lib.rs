@@ -293,7 +293,7 @@ fn is_lasting(kind: ErrorKind) -> bool {
     )
 }
 
-fn wrong(message: String) -> Failure {
+fn wrong(message: impl std::fmt::Display) -> Failure {
     Failure::retry(reason::VERIFICATION_ERROR, message)
 }
 

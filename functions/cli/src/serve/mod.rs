@@ -25,7 +25,7 @@ Environment:
   GITHUB_TOKEN                  a token for the repositories that the flags name, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
-  DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
+  DRIFTLESS_LOG                 the log's level, such as info or driftless=debug
 
 A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
 --allow-local-clusters. Changes on the hub are detected within two seconds.

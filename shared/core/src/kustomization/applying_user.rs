@@ -21,7 +21,7 @@ impl ApplyingUser {
     /// A field is not valid; the message names it.
     pub fn of(object: &Object) -> std::result::Result<Self, Invalid> {
         let spec = object.pointer("/spec").cloned().unwrap_or_default();
-        serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))
+        serde_json::from_value(spec).map_err(|error| Invalid::from(format!("spec: {error}")))
     }
 
     /// Checks whether a Kustomization of this namespace applies to the same cluster as another one.

@@ -99,7 +99,8 @@ impl Heirs {
         let mut live = live;
         for heir in self.0.iter().filter(|heir| heir.inventory.contains(&id)) {
             let user = heir.user.as_ref();
-            let user = user.map_err(|error| heir.unknown(ErrorKind::Unreadable, error))?;
+            let user =
+                user.map_err(|error| heir.unknown(ErrorKind::Unreadable, &error.to_string()))?;
             if !user.is_on_cluster_of(&heir.namespace, owner) {
                 continue;
             }

@@ -23,9 +23,8 @@ pub mod variables;
 
 use crate::capsule;
 use build::{BuildResult, Inputs};
-use driftless_flux::Invalid;
 use driftless_flux::{
-    ArtifactStatus, FieldError, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef,
+    ArtifactStatus, FieldError, FluxKind, Invalid, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef,
     is_current, reason,
 };
 use driftless_kernel::context::Context;

@@ -149,7 +149,9 @@ fn findings() {
     );
     let spec = json!({"driftDetection": {"ignore": [{"paths": ["/a"], "target": {"name": "("}}]}});
     let ignore = helm_release(&spec).spec.drift_detection.unwrap().ignore;
-    let error = IgnoreRules::new(&ignore, "spec.driftDetection.ignore").unwrap_err();
+    let error = IgnoreRules::new(&ignore, "spec.driftDetection.ignore")
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("spec.driftDetection.ignore[0].target: "),
         "{error}"

@@ -157,8 +157,11 @@ pub fn canonical(address: &str) -> Result<String, Invalid> {
         true => address.to_owned(),
         false => format!("https://{address}"),
     };
-    let url = Url::parse(&whole)
-        .map_err(|error| format!("failed to parse Kubernetes API server address: {error}"))?;
+    let url = Url::parse(&whole).map_err(|error| {
+        Invalid::from(format!(
+            "failed to parse Kubernetes API server address: {error}"
+        ))
+    })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("the Kubernetes API server address must not have a user".into());
     }
@@ -195,7 +198,9 @@ mod tests {
         ] {
             assert!(canonical(address).is_err(), "{address}");
         }
-        let refused = canonical("https://ann:canary@api.example.com").unwrap_err();
+        let refused = canonical("https://ann:canary@api.example.com")
+            .unwrap_err()
+            .to_string();
         assert!(!refused.contains("canary"), "{refused}");
     }
 }

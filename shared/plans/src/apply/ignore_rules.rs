@@ -161,7 +161,9 @@ mod tests {
         assert_eq!(all.paths(&desired), ["/spec/replicas"]);
         let invalid: Vec<IgnoreRule> =
             serde_json::from_value(json!([{"paths": ["/a"], "target": {"name": "("}}])).unwrap();
-        let error = IgnoreRules::new(&invalid, "spec.ignore").unwrap_err();
+        let error = IgnoreRules::new(&invalid, "spec.ignore")
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("spec.ignore[0].target: "), "{error}");
     }
 }

@@ -3,7 +3,6 @@
 
 use driftless_cel::tree::{children, invalid_pattern, walk};
 use driftless_cel::{Data, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions};
-use driftless_flux::Invalid;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +26,7 @@ pub(super) enum CelError {
 }
 
 /// The environment with the functions; the first expression reports an error of the registration.
-static ENV: LazyLock<Result<Arc<Env>, Invalid>> = LazyLock::new(|| {
+static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
     let language = functions::environment().map_err(|error| error.to_string())?;
     Ok(Arc::new(language))
 });

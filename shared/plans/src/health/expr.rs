@@ -334,13 +334,15 @@ impl ClaimsCheck {
         let mut own = Value::Object(Map::new());
         let mut bytes = 0;
         for (name, expression) in &self.variables {
-            let failed = |error: String| format!("failed to evaluate variable {name:?}: {error}");
+            let failed = |error: &dyn std::fmt::Display| {
+                Invalid::from(format!("failed to evaluate variable {name:?}: {error}"))
+            };
             let variables = [("claims", claims), ("vars", &own)];
             let value = expression.json(variables.into_iter());
-            let value = value.map_err(|error| failed(error.to_string()))?;
+            let value = value.map_err(|error| failed(&error))?;
             bytes += value.to_string().len();
             if bytes > MAX_VARIABLES {
-                return Err(failed("the variables are too large".to_owned()));
+                return Err(failed(&"the variables are too large"));
             }
             own[name.as_str()] = value;
         }

@@ -354,7 +354,7 @@ mod tests {
             json!({"failed": 1}),
         );
         assert_eq!(
-            is_ready(&failed, &[], true).unwrap_err(),
+            is_ready(&failed, &[], true).unwrap_err().to_string(),
             "job is failed: n/a"
         );
         assert!(is_ready(&failed, &[], false).unwrap());

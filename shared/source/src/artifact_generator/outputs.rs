@@ -66,7 +66,7 @@ pub(super) async fn make(
         let id = generator.artifact(&artifact.name, artifact.namespace.as_deref());
         check_use(observed, &id)?;
         let name = artifact.name.clone();
-        let failed = |error: String| {
+        let failed = |error: Invalid| {
             let message = format!("{name} build failed: {error}");
             Failure::retry(reason::BUILD_FAILED, message)
         };
@@ -81,7 +81,7 @@ pub(super) async fn make(
         let inputs = inputs(&artifact, &files, &tree).map_err(failed)?;
         let stored = artifact::store(context.ports, tree, "").await;
         let mut stored =
-            stored.map_err(|error| failed(format!("failed to create artifact: {error}")))?;
+            stored.map_err(|error| failed(format!("failed to create artifact: {error}").into()))?;
         set_revisions(&mut stored, &artifact, observed);
         outputs.push(Output {
             id,
@@ -179,19 +179,24 @@ fn inputs(
             built = Source::new(Arc::new(tree.clone()));
             &built
         }
-        alias => files
-            .get(alias)
-            .ok_or_else(|| format!("invalid inputsFrom path: source alias {alias:?} not found"))?,
+        alias => files.get(alias).ok_or_else(|| {
+            Invalid::from(format!(
+                "invalid inputsFrom path: source alias {alias:?} not found"
+            ))
+        })?,
     };
     let content = source.content(path);
-    let content =
-        content.ok_or_else(|| format!("failed to read inputs file {from:?}: it does not exist"))?;
+    let content = content.ok_or_else(|| {
+        Invalid::from(format!(
+            "failed to read inputs file {from:?}: it does not exist"
+        ))
+    })?;
     if content.len() > MAX_INPUTS_BYTES {
         return Err(format!(
             "failed to read inputs file {from:?}: file exceeds the maximum size of {MAX_INPUTS_BYTES} bytes"
         ).into());
     }
     let values = generated::load_yaml(path, content)
-        .map_err(|error| format!("failed to parse inputs file {from:?}: {error}"))?;
+        .map_err(|error| Invalid::from(format!("failed to parse inputs file {from:?}: {error}")))?;
     Ok((!values.is_empty()).then_some(values))
 }

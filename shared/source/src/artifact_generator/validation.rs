@@ -63,7 +63,7 @@ pub(super) fn check(context: &Context<'_>, generator: &ArtifactGenerator) -> Res
         }
     }
     if let Some(pattern) = &generator.spec.path_pattern {
-        let alias = path_pattern::alias(pattern).map_err(invalid)?;
+        let alias = path_pattern::alias(pattern).map_err(|error| invalid(error.to_string()))?;
         if !aliases.contains(alias) {
             return Err(invalid(format!(
                 "pathPattern {pattern:?}: source alias {alias} not found in local sources"

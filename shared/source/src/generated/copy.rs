@@ -44,14 +44,15 @@ pub(super) fn apply(
     let CopyOperation {
         from, to, optional, ..
     } = operation;
-    let invalid_source = |error: String| format!("invalid copy source '{from}': {error}");
+    let invalid_source =
+        |error: Invalid| Invalid::from(format!("invalid copy source '{from}': {error}"));
     let (alias, pattern) = parse_source(from).map_err(invalid_source)?;
     check_alternatives(pattern).map_err(invalid_source)?;
     let destination = parse_destination(to)
-        .map_err(|error| format!("invalid copy destination '{to}': {error}"))?;
+        .map_err(|error| Invalid::from(format!("invalid copy destination '{to}': {error}")))?;
     let source = sources
         .get(alias)
-        .ok_or_else(|| format!("source alias '{alias}' not found"))?;
+        .ok_or_else(|| Invalid::from(format!("source alias '{alias}' not found")))?;
     let exclude = operation.exclude.iter().map(|text| exclude(text));
     let mut copy = Copy {
         source,
@@ -65,7 +66,8 @@ pub(super) fn apply(
         return copy.one(&clean(pattern), &destination, is_directory, *optional);
     }
     let matches = copy.matches(pattern);
-    let matches = matches.map_err(|error| format!("invalid glob pattern '{pattern}': {error}"))?;
+    let matches = matches
+        .map_err(|error| Invalid::from(format!("invalid glob pattern '{pattern}': {error}")))?;
     if matches.is_empty() && !optional {
         return Err(format!("no files match pattern '{pattern}' in source '{alias}'").into());
     }
@@ -122,7 +124,9 @@ impl Copy<'_> {
             }
             return self.extract(path, destination).map_err(|error| {
                 let to = path_text(destination);
-                format!("failed to extract tarball '{path}' to '{to}': {error}")
+                Invalid::from(format!(
+                    "failed to extract tarball '{path}' to '{to}': {error}"
+                ))
             });
         }
         let stripped = pattern
@@ -130,10 +134,10 @@ impl Copy<'_> {
             .and_then(|directory| path.strip_prefix(directory)?.strip_prefix('/'));
         let to = place(destination, stripped.unwrap_or(path))?;
         self.copy(path, &to, base).map_err(|error| {
-            format!(
+            Invalid::from(format!(
                 "failed to copy file '{path}' to '{}': {error}",
                 path_text(&to)
-            )
+            ))
         })
     }
 
@@ -257,7 +261,7 @@ impl Copy<'_> {
         }
         self.staging.create_directory(destination)?;
         if self.source.kind(path) == Some(Kind::Directory) {
-            return Err(failed(&"is a directory"));
+            return Err(failed(&"is a directory").into());
         }
         let packed = self.source.content(path).cloned().unwrap_or_default();
         let limits = self.budget.limits;
@@ -270,7 +274,7 @@ impl Copy<'_> {
                 let message = format!(
                     "tar file entry {name} is a symlink, which is not allowed in this context"
                 );
-                return Err(failed(&message));
+                return Err(failed(&message).into());
             }
             let content = tree.content(name).cloned().unwrap_or_default();
             let to = place(destination, name.as_str())?;
@@ -329,15 +333,16 @@ fn strategy(name: Option<&str>) -> Result<Strategy, Invalid> {
 
 fn exclude(text: &str) -> Result<Pattern, Invalid> {
     let parsed = check_alternatives(text).and_then(|()| Pattern::parse(text));
-    let parsed = parsed.map_err(|error| format!("invalid exclude pattern '{text}': {error}"))?;
-    parsed.ok_or_else(|| format!("invalid exclude pattern '{text}'"))
+    let parsed = parsed
+        .map_err(|error| Invalid::from(format!("invalid exclude pattern '{text}': {error}")))?;
+    parsed.ok_or_else(|| Invalid::from(format!("invalid exclude pattern '{text}'")))
 }
 
 /// Returns the alias and the pattern of `@alias/pattern`.
 fn parse_source(from: &str) -> Result<(&str, &str), Invalid> {
     let rest = from.strip_prefix('@').ok_or("source must start with '@'")?;
     let parts = rest.split_once('/');
-    parts.ok_or_else(|| "source format must be '@alias/pattern'".to_owned())
+    parts.ok_or_else(|| Invalid::from("source format must be '@alias/pattern'"))
 }
 
 /// Returns the path of `@artifact/path`.
@@ -352,7 +357,7 @@ fn parse_destination(to: &str) -> Result<TreePath, Invalid> {
     if path.split('/').any(|part| part == "..") {
         return Err("destination path must not contain '..'".into());
     }
-    TreePath::new(&cleaned).map_err(|error| error.to_string())
+    TreePath::new(&cleaned).map_err(|error| Invalid::from(error.to_string()))
 }
 
 /// Returns the directory of the source that a pattern begins with.
@@ -371,7 +376,9 @@ fn selection_root(pattern: &str) -> String {
 fn place(directory: &TreePath, relative: &str) -> Result<TreePath, Invalid> {
     match relative {
         "." => Ok(directory.clone()),
-        relative => directory.join(relative).map_err(|error| error.to_string()),
+        relative => directory
+            .join(relative)
+            .map_err(|error| Invalid::from(error.to_string())),
     }
 }
 

@@ -26,13 +26,15 @@ pub fn load(file: &str, content: &[u8]) -> Result<Map<String, Value>, Invalid> {
     let mut merged = Map::new();
     for document in documents(file, content)? {
         let nodes = yaml::parse(&document, file, &Limits::default());
-        let nodes = nodes.map_err(|error| format!("cannot unmarshal YAML document: {error}"))?;
+        let nodes = nodes
+            .map_err(|error| Invalid::from(format!("cannot unmarshal YAML document: {error}")))?;
         let Some(mut node) = nodes.into_iter().next() else {
             continue;
         };
         keep_last(&mut node);
         let value = yaml::node_to_value(&node, file, Dialect::V2);
-        let value = value.map_err(|error| format!("cannot unmarshal YAML document: {error}"))?;
+        let value = value
+            .map_err(|error| Invalid::from(format!("cannot unmarshal YAML document: {error}")))?;
         match value {
             Value::Null => {}
             Value::Object(map) => merged = merge_maps(merged, map),

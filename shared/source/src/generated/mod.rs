@@ -177,7 +177,7 @@ pub fn build(
         })?;
     }
     let mut tree = staging.into_tree()?;
-    ignore::apply_defaults(&mut tree).map_err(|error| error.to_string())?;
+    ignore::apply_defaults(&mut tree).map_err(|error| Invalid::from(error.to_string()))?;
     Ok(tree)
 }
 

@@ -38,7 +38,7 @@ fn parts(pattern: &str) -> Result<(&str, &str), Invalid> {
     let parts = pattern
         .strip_prefix('@')
         .and_then(|rest| rest.split_once('/'));
-    parts.ok_or_else(|| format!("invalid pathPattern format: {pattern}"))
+    parts.ok_or_else(|| Invalid::from(format!("invalid pathPattern format: {pattern}")))
 }
 
 /// Returns the artifacts for each directory that matches, in the order of the directories.
@@ -50,7 +50,7 @@ pub fn expand(
     source: &Source,
     artifacts: &[OutputArtifact],
 ) -> Result<Vec<Expanded>, Invalid> {
-    let failed = |error: String| format!("pathPattern {pattern:?}: {error}");
+    let failed = |error: Invalid| Invalid::from(format!("pathPattern {pattern:?}: {error}"));
     let (_, path) = parts(pattern)?;
     let (matcher, names) = matcher(path).map_err(failed)?;
     let mut found = Vec::new();
@@ -72,30 +72,36 @@ pub fn expand(
             if !is_label_value(value) {
                 return Err(failed(format!(
                     "captured value {value:?} for variable {name:?} is not a valid Kubernetes label value"
-                )));
+                ).into()));
             }
         }
         for artifact in artifacts {
             let rendered = render(artifact, &lower, &raw).map_err(|error| {
                 let name = &artifact.name;
-                failed(format!(
-                    "failed to render artifact {name} for match {directory}: {error}"
-                ))
+                failed(
+                    format!("failed to render artifact {name} for match {directory}: {error}")
+                        .into(),
+                )
             })?;
             let (name, namespace) = (&rendered.name, rendered.namespace.clone());
             if !is_object_name(name) {
-                return Err(failed(format!(
-                    "rendered artifact name {name:?} is not a valid Kubernetes object name"
-                )));
+                return Err(failed(
+                    format!(
+                        "rendered artifact name {name:?} is not a valid Kubernetes object name"
+                    )
+                    .into(),
+                ));
             }
             let key = (namespace.unwrap_or_default(), name.clone());
             if let Some(before) = seen.insert(key, directory.to_owned()) {
                 return Err(failed(format!(
                     "directories {before:?} and {directory:?} both resolve to artifact name {name:?}"
-                )));
+                ).into()));
             }
             if found.len() >= MAX_ARTIFACTS {
-                return Err(failed(format!("more than {MAX_ARTIFACTS} artifacts")));
+                return Err(failed(
+                    format!("more than {MAX_ARTIFACTS} artifacts").into(),
+                ));
             }
             found.push(Expanded {
                 artifact: rendered,
@@ -133,7 +139,7 @@ fn matcher(path: &str) -> Result<(Regex, Vec<String>), Invalid> {
     }
     expression.push('$');
     let matcher = Regex::new(&expression);
-    let matcher = matcher.map_err(|_| "the path pattern is too large".to_owned())?;
+    let matcher = matcher.map_err(|_| Invalid::from("the path pattern is too large"))?;
     Ok((matcher, names))
 }
 
@@ -183,15 +189,13 @@ fn split(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
 /// # Errors
 /// A capture is not valid, or is not one of the pattern's.
 pub fn render_text(text: &str, captures: &Captures) -> Result<String, Invalid> {
-    let failed = |error: String| format!("invalid template {text:?}: {error}");
+    let failed = |error: Invalid| Invalid::from(format!("invalid template {text:?}: {error}"));
     let mut rendered = String::new();
     for part in split(text).map_err(failed)? {
         match part {
             Part::Text(text) => rendered.push_str(text),
             Part::Capture(name) => rendered.push_str(captures.get(name).ok_or_else(|| {
-                failed(format!(
-                    "capture variable {name:?} is not defined by pathPattern"
-                ))
+                failed(format!("capture variable {name:?} is not defined by pathPattern").into())
             })?),
         }
     }

@@ -95,14 +95,14 @@ impl Staging {
             if path.as_str().contains('\n') {
                 let message =
                     "failed to hash staging dir: filenames with newlines are not supported";
-                return Err(message.to_owned());
+                return Err(message.into());
             }
             let kind = match is_executable {
                 true => EntryKind::Executable,
                 false => EntryKind::File,
             };
             let added = tree.insert(path, kind, content);
-            added.map_err(|error| error.to_string())?;
+            added.map_err(|error| Invalid::from(error.to_string()))?;
         }
         Ok(tree)
     }

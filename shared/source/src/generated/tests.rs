@@ -131,7 +131,7 @@ fn run(case: &Case) -> Answer {
         Err(error) => {
             return Answer {
                 name,
-                error,
+                error: error.to_string(),
                 ..Answer::default()
             };
         }
@@ -234,7 +234,7 @@ fn links_are_neither_read_nor_written() {
     assert_eq!(copied("@s/").unwrap(), ["a.yaml", "dir/b.yaml"]);
     assert_eq!(copied("@s/*.yaml").unwrap(), ["a.yaml"]);
     for from in ["@s/link.yaml", "@s/etc/passwd", "@s/dir/up/a.yaml"] {
-        let error = copied(from).unwrap_err();
+        let error = copied(from).unwrap_err().to_string();
         assert!(error.ends_with("does not exist"), "{error}");
     }
 }
@@ -260,7 +260,9 @@ fn work_is_bounded() {
         work: 1_000_000,
         ..Budget::default()
     };
-    let error = build(&[operation], &sources, &mut small).unwrap_err();
+    let error = build(&[operation], &sources, &mut small)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("need more work than a generator may"),
         "{error}"
@@ -271,7 +273,9 @@ fn work_is_bounded() {
         exclude: vec!["{a,b}".repeat(20)],
         ..CopyOperation::default()
     };
-    let error = build(&[many], &sources, &mut Budget::default()).unwrap_err();
+    let error = build(&[many], &sources, &mut Budget::default())
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("stand for more than 4096 patterns"),
         "{error}"
@@ -288,7 +292,9 @@ fn work_is_bounded() {
         to: "@artifact/".to_owned(),
         ..CopyOperation::default()
     };
-    let error = build(&[all], &sources, &mut budget).unwrap_err();
+    let error = build(&[all], &sources, &mut budget)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("more than 256 MiB or 3 files"), "{error}");
 }
 
@@ -367,7 +373,9 @@ fn path_patterns_that_are_not_valid() {
             name: name.to_owned(),
             ..OutputArtifact::default()
         };
-        let error = expand(pattern, &source, &[artifact]).unwrap_err();
+        let error = expand(pattern, &source, &[artifact])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(part), "{pattern}: {error}");
     }
     let captures = BTreeMap::from([("a".to_owned(), "1".to_owned())]);

@@ -4,7 +4,6 @@
 use super::super::testing::{Registry, Signer, layer, p256, signers};
 use super::*;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use driftless_flux::Invalid;
 use driftless_kernel::ports::Manifest;
 use futures::executor::block_on;
 use serde_json::json;
@@ -18,7 +17,7 @@ fn key(signer: &Signer) -> PublicKey {
     PublicKey::from_pem(signer.public_pem().as_bytes()).unwrap()
 }
 
-fn check_by(registry: &Registry, keys: &[PublicKey]) -> Result<(), Invalid> {
+fn check_by(registry: &Registry, keys: &[PublicKey]) -> Result<(), String> {
     let artifact = Artifact {
         repository: "registry.example.com/app",
         digest: DIGEST,

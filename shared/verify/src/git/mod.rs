@@ -92,18 +92,22 @@ impl GitKeys {
         };
         if text.starts_with(openpgp::BEGIN) {
             if self.rings.is_empty() {
-                return Err(missing("PGP", PGP_SUFFIX));
+                return Err(missing("PGP", PGP_SUFFIX).into());
             }
             let checked = openpgp::verify(text, payload, &self.rings, now);
-            return checked.map_err(|error| format!("unable to verify Git {kind}: {error}"));
+            return checked
+                .map_err(|error| Invalid::from(format!("unable to verify Git {kind}: {error}")));
         }
         if text.starts_with(ssh::BEGIN) {
             if self.authorized.is_empty() {
-                return Err(missing("SSH", SSH_SUFFIX));
+                return Err(missing("SSH", SSH_SUFFIX).into());
             }
             let checked = ssh::verify(text, payload, &self.authorized);
-            return checked
-                .map_err(|error| format!("unable to verify Git {kind} SSH signature: {error}"));
+            return checked.map_err(|error| {
+                Invalid::from(format!(
+                    "unable to verify Git {kind} SSH signature: {error}"
+                ))
+            });
         }
         let found = match text {
             "" => "empty",
@@ -176,7 +180,7 @@ pub fn check(
         let checked = match object::id("commit", &objects.commit) == *sha {
             false => Err("the host returned another commit".into()),
             true => object::commit(&objects.commit)
-                .map_err(str::to_owned)
+                .map_err(Invalid::from)
                 .and_then(|signed| keys.check(&signed, "commit", now)),
         };
         let key = checked.map_err(|error| {

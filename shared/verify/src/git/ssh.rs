@@ -23,7 +23,7 @@ pub(super) fn verify(
     authorized: &[String],
 ) -> Result<String, Invalid> {
     let signature = SshSig::from_pem(signature.trim())
-        .map_err(|error| format!("unable to unarmor SSH signature: {error}"))?;
+        .map_err(|error| Invalid::from(format!("unable to unarmor SSH signature: {error}")))?;
     let (mut unread, mut keys, mut is_read) = (None, Vec::new(), false);
     for text in authorized {
         match parse(text) {

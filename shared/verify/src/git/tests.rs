@@ -89,6 +89,7 @@ fn signatures_as_flux_judges_them() {
             // The messages here go on with the reason.
             Err(error) => {
                 assert!(!answer.error.is_empty(), "{place}: {error}");
+                let error = error.to_string();
                 assert!(error.starts_with(&answer.error), "{place}: {error}");
             }
         }
@@ -236,9 +237,11 @@ fn entries_of_the_secret() {
     ]);
     check(&odd, &objects, &commit).unwrap();
     let unread = secret(&[("a.asc", Bytes::from_static(b"none"))]);
-    let error = check(&unread, &objects, &commit).unwrap_err();
+    let error = check(&unread, &objects, &commit).unwrap_err().to_string();
     assert!(error.contains("unable to read armored key ring"), "{error}");
-    let error = check(&keys(&["ssh-rsa.sshpub"]), &objects, &commit).unwrap_err();
+    let error = check(&keys(&["ssh-rsa.sshpub"]), &objects, &commit)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.ends_with(
             "PGP signature detected but no PGP public keys found in secret (keys with .asc suffix)"
@@ -246,7 +249,9 @@ fn entries_of_the_secret() {
         "{error}"
     );
     let (commit, objects) = signed("ssh-ed25519", "");
-    let error = check(&keys(&["ann.asc"]), &objects, &commit).unwrap_err();
+    let error = check(&keys(&["ann.asc"]), &objects, &commit)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.ends_with("SSH signature detected but no SSH public keys found in secret (keys with .sshpub suffix)"),
         "{error}"
@@ -262,7 +267,7 @@ fn entries_of_the_secret() {
     )
     .unwrap();
     let broken = secret(&[("team.sshpub", format!("{list}ssh-rsa x\n").into())]);
-    let error = check(&broken, &objects, &commit).unwrap_err();
+    let error = check(&broken, &objects, &commit).unwrap_err().to_string();
     assert!(error.contains("line 4 is not a public SSH key"), "{error}");
 }
 

@@ -32,7 +32,7 @@ const UNREADABLE_ENVELOPE: &str = "the envelope cannot be read";
 pub(super) fn read(bytes: &[u8]) -> Result<Parts, Invalid> {
     let parts = match decode(bytes)? {
         Value::Tag(SIGN1, parts) => parts.into_array().map_err(|_| UNREADABLE_ENVELOPE)?,
-        _ => return Err(UNREADABLE_ENVELOPE.to_owned()),
+        _ => return Err(UNREADABLE_ENVELOPE.into()),
     };
     let parts: [Value; 4] = parts.try_into().map_err(|_| UNREADABLE_ENVELOPE)?;
     let [protected, unprotected, payload, signature] = parts;
@@ -61,7 +61,7 @@ fn decode(mut bytes: &[u8]) -> Result<Value, Invalid> {
     let value = ciborium::from_reader(&mut bytes).map_err(|_| UNREADABLE_ENVELOPE)?;
     match bytes.is_empty() {
         true => Ok(value),
-        false => Err(UNREADABLE_ENVELOPE.to_owned()),
+        false => Err(UNREADABLE_ENVELOPE.into()),
     }
 }
 
@@ -92,7 +92,7 @@ impl Headers {
         let all = self.numbered(CERTIFICATES).and_then(Value::as_array);
         let all = all.into_iter().flatten();
         let all: Option<Vec<_>> = all.map(|one| one.as_bytes().cloned()).collect();
-        all.ok_or_else(|| "a certificate cannot be read".to_owned())
+        all.ok_or_else(|| Invalid::from("a certificate cannot be read"))
     }
 
     fn attributes(&self) -> Result<Attributes, Invalid> {
@@ -131,6 +131,6 @@ impl Headers {
         };
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
         let time = seconds.map(|seconds| Some(Duration::from_secs(seconds)));
-        time.ok_or_else(|| format!("the attribute {name} is not a valid time"))
+        time.ok_or_else(|| Invalid::from(format!("the attribute {name} is not a valid time")))
     }
 }

@@ -75,11 +75,11 @@ impl ProtectedHeader {
         };
         let time = value.as_str().and_then(parse_rfc3339);
         time.map(Some)
-            .ok_or_else(|| format!("the attribute {name} is not a valid time"))
+            .ok_or_else(|| Invalid::from(format!("the attribute {name} is not a valid time")))
     }
 }
 
 fn part(text: &str) -> Result<Vec<u8>, Invalid> {
     let bytes = URL_SAFE_NO_PAD.decode(text);
-    bytes.map_err(|_| "a part of the envelope cannot be read".to_owned())
+    bytes.map_err(|_| Invalid::from("a part of the envelope cannot be read"))
 }

@@ -51,9 +51,9 @@ pub(super) enum Unverified {
     #[error(
         "none of the first {MAX_SIGNATURES} signatures is trusted ({0}), and more are not checked"
     )]
-    TooMany(String),
+    TooMany(Invalid),
     #[error("none of the signatures is trusted ({0})")]
-    Others(String),
+    Others(Invalid),
 }
 
 impl Trust {
@@ -62,9 +62,10 @@ impl Trust {
     /// # Errors
     /// A message about what is wrong, to follow the name of the Secret.
     pub fn read(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<Self, Invalid> {
-        let policy = Policy::read(policy).map_err(|error| format!("trustpolicy.json: {error}"))?;
+        let policy = Policy::read(policy)
+            .map_err(|error| Invalid::from(format!("trustpolicy.json: {error}")))?;
         let read = |(name, text): &(String, Vec<u8>)| {
-            certificate::trusted(text).map_err(|error| format!("'{name}' {error}"))
+            certificate::trusted(text).map_err(|error| Invalid::from(format!("'{name}' {error}")))
         };
         let certificates = certificates.iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -151,9 +152,7 @@ impl Trust {
             SigningScheme::SigningAuthority => Store::SigningAuthority,
         };
         if !statement.stores.contains(&store) || !envelope.chain.is_trusted(&self.certificates) {
-            return Err(
-                "the signer's certificate was not issued by a trusted authority".to_owned(),
-            );
+            return Err("the signer's certificate was not issued by a trusted authority".into());
         }
         let Some(identities) = &statement.identities else {
             return Ok(());
@@ -191,22 +190,16 @@ fn check_time(statement: &Statement, envelope: &Envelope, now: Duration) -> Resu
         && statement.stores.contains(&Store::Timestamps)
         && (!statement.only_after_expiry || invalid.is_some());
     match invalid {
-        _ if is_countersigned => Err(
-            "the policy requires the countersignature of a time stamping service, which is not supported: remove the tsa store, or \
-             set verifyTimestamp to afterCertExpiry and sign with a certificate that is valid"
-                .to_owned(),
-        ),
-        Some(message) => Err(message),
+        _ if is_countersigned => Err("the policy requires the countersignature of a time stamping service, which is not supported: remove the tsa store, or \
+             set verifyTimestamp to afterCertExpiry and sign with a certificate that is valid".into()),
+        Some(message) => Err(message.into()),
         None => Ok(()),
     }
 }
 
 fn check_revocation(envelope: &Envelope) -> Result<(), Invalid> {
     match envelope.chain.is_revocable() {
-        true => Err(
-            "the revocation of the signer's certificate is not checked: override revocation with skip or log in the trust policy"
-                .to_owned(),
-        ),
+        true => Err("the revocation of the signer's certificate is not checked: override revocation with skip or log in the trust policy".into()),
         false => Ok(()),
     }
 }
@@ -225,7 +218,7 @@ async fn fetch(
     };
     let [layer] = manifest.layers.as_slice() else {
         return Ok(Err(
-            "the manifest of the signature does not have exactly one layer".to_owned(),
+            "the manifest of the signature does not have exactly one layer".into(),
         ));
     };
     if !envelope::is_known(&layer.media_type) {
@@ -246,7 +239,7 @@ async fn fetch(
 
 fn skip_lasting(error: PortError) -> Result<Result<Envelope, Invalid>, Unverified> {
     match super::is_lasting(error.kind) {
-        true => Ok(Err(error.message)),
+        true => Ok(Err(error.message.into())),
         false => Err(error.into()),
     }
 }

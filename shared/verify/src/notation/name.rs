@@ -52,7 +52,7 @@ impl DistinguishedName {
         for part in &subject.0 {
             let [attribute] = part.0.as_slice() else {
                 return Err(
-                    "the subject of the certificate has several values in one place".to_owned(),
+                    "the subject of the certificate has several values in one place".into(),
                 );
             };
             let oid = attribute.oid.to_string();
@@ -131,8 +131,7 @@ fn value(text: &str) -> Result<(String, &str), Invalid> {
             '+' => return Err("several values in one place are not supported".into()),
             '"' => {
                 return Err(
-                    "quotes are not supported: escape special characters with a backslash"
-                        .to_owned(),
+                    "quotes are not supported: escape special characters with a backslash".into(),
                 );
             }
             '\\' => {
@@ -149,7 +148,7 @@ fn value(text: &str) -> Result<(String, &str), Invalid> {
 }
 
 fn escaped(characters: &mut std::str::CharIndices<'_>) -> Result<char, Invalid> {
-    let wrong = || "a backslash is not followed by an escapable character".to_owned();
+    let wrong = || Invalid::from("a backslash is not followed by an escapable character");
     let (_, first) = characters.next().ok_or_else(wrong)?;
     if " \"#+,;<=>\\".contains(first) {
         return Ok(first);

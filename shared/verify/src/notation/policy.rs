@@ -95,8 +95,8 @@ impl Policy {
     /// # Errors
     /// A message about what is wrong, and in which statement.
     pub fn read(text: &[u8]) -> Result<Self, Invalid> {
-        let document: Document =
-            serde_json::from_slice(text).map_err(|error| format!("cannot be read: {error}"))?;
+        let document: Document = serde_json::from_slice(text)
+            .map_err(|error| Invalid::from(format!("cannot be read: {error}")))?;
         if document.version != "1.0" {
             return Err("expected \"version\": \"1.0\"".into());
         }
@@ -107,14 +107,17 @@ impl Policy {
         let mut statements = Vec::new();
         for written in document.trust_policies {
             let name = written.name.clone();
-            let fail =
-                |problem: String| Err(format!("trust policy statement '{name}': {problem}").into());
+            let fail = |problem: Invalid| {
+                Err(format!("trust policy statement '{name}': {problem}").into())
+            };
             if name.is_empty() || !names.insert(name.clone()) {
-                return fail("expected a name that no other statement has".to_owned());
+                return fail("expected a name that no other statement has".into());
             }
             for scope in &written.registry_scopes {
                 if !scopes.insert(scope.clone()) {
-                    return fail(format!("the scope '{scope}' is also in another statement"));
+                    return fail(
+                        format!("the scope '{scope}' is also in another statement").into(),
+                    );
                 }
             }
             match Statement::read(written) {
@@ -287,7 +290,7 @@ fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName
             continue;
         }
         let name = DistinguishedName::parse(value)
-            .map_err(|error| format!("the identity '{identity}': {error}"))?;
+            .map_err(|error| Invalid::from(format!("the identity '{identity}': {error}")))?;
         if names
             .iter()
             .any(|other| other.is_part_of(&name) || name.is_part_of(other))

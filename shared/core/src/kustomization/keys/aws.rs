@@ -2,7 +2,6 @@
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
 use async_trait::async_trait;
-use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, aws};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -93,7 +92,7 @@ fn installation(
     Ok(AwsIdentity::Installation)
 }
 
-fn aws_key(key: &MasterKey) -> Result<AwsKey, Invalid> {
+fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
     let parsed = AwsKey::parse(&key.name).ok_or_else(|| {
         let name = key.name.escape_debug();
         format!(
@@ -112,7 +111,7 @@ fn aws_key(key: &MasterKey) -> Result<AwsKey, Invalid> {
 }
 
 /// Reads an access key.
-fn access_key(entry: &Secret) -> Result<AwsIdentity, Invalid> {
+fn access_key(entry: &Secret) -> Result<AwsIdentity, String> {
     let text = fields(entry, ENTRY)?;
     match (
         text(&["aws_access_key_id"]),

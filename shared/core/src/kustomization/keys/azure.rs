@@ -2,7 +2,6 @@
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
 use async_trait::async_trait;
-use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, azure};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -66,7 +65,7 @@ impl Service for KeyVault {
 
 /// Reads an application and its client secret; the names of the fields are those of Flux, or those
 /// that `az ad sp create-for-rbac` prints.
-fn application(entry: &Secret) -> Result<EntraIdentity, Invalid> {
+fn application(entry: &Secret) -> Result<EntraIdentity, String> {
     let invalid = |problem: &str| entry_problem(ENTRY, problem);
     let text = fields(entry, ENTRY)?;
     for field in ["clientCertificate", "authorityHost"] {

@@ -2,7 +2,6 @@
 
 use super::{Identity, Service, failed, invalid};
 use async_trait::async_trait;
-use driftless_flux::Invalid;
 use driftless_kernel::cloud::Exchange;
 use driftless_kernel::cloud::google::{self, KeyProblem};
 use driftless_kernel::context::Context;
@@ -58,7 +57,7 @@ impl Service for CloudKms {
 }
 
 /// Reads a key of a service account.
-fn service_account_key(entry: &Secret) -> Result<GoogleLogin, Invalid> {
+fn service_account_key(entry: &Secret) -> Result<GoogleLogin, String> {
     let key = google::service_account_key(entry);
     key.map_err(|problem| {
         let hint = match problem {

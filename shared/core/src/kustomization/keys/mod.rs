@@ -11,7 +11,6 @@ mod pgp;
 mod vault;
 
 use async_trait::async_trait;
-use driftless_flux::Invalid;
 use driftless_flux::{Decryption, Kustomization, reason};
 use driftless_kernel::cloud::{self, Account};
 use driftless_kernel::context::Context;
@@ -120,7 +119,7 @@ impl AccountName {
         self.own.is_empty() && self.default.is_empty()
     }
 
-    async fn find(&self, context: &Context<'_>) -> Result<Option<Account>, Invalid> {
+    async fn find(&self, context: &Context<'_>) -> Result<Option<Account>, String> {
         let default = Some(self.default.as_str());
         let found = cloud::find(&context.hub, &self.namespace, &self.own, default).await;
         found.map_err(|error| Failure::from(error).message)
@@ -190,9 +189,9 @@ impl Services {
     async fn answer(
         &self,
         context: &Context<'_>,
-        account: &Result<Option<Account>, Invalid>,
+        account: &Result<Option<Account>, String>,
         key: &MasterKey,
-    ) -> Result<Secret, Invalid> {
+    ) -> Result<Secret, String> {
         let missing = "credentials are missing";
         let (service, login) = self.login(&key.service).ok_or(missing)?;
         let identity = match login {
@@ -219,7 +218,7 @@ pub struct Keys {
 }
 
 /// The result of a service for one data key: the key, or the reason why it is not decrypted.
-pub type Answer = (MasterKey, Result<Secret, Invalid>);
+pub type Answer = (MasterKey, Result<Secret, String>);
 
 /// Returns how the services of these entries could be asked, one text for each service.
 pub fn hints(entries: &[MasterKey]) -> BTreeSet<String> {
@@ -331,10 +330,7 @@ fn services(
 ///
 /// # Errors
 /// The entry is not YAML. The message does not quote it.
-fn fields<'a>(
-    entry: &Secret,
-    name: &str,
-) -> Result<impl Fn(&[&'a str]) -> Option<String>, Invalid> {
+fn fields<'a>(entry: &Secret, name: &str) -> Result<impl Fn(&[&'a str]) -> Option<String>, String> {
     let values = documents(entry.expose(), name, Dialect::V2, &Limits::default());
     // The error of the parser may quote the entry.
     let values = values.map_err(|_| entry_problem(name, "is not valid YAML"))?;

@@ -115,7 +115,7 @@ pub(super) async fn verify(
     let (result, claims) = ports
         .compute(move || (check.check(&claims), claims))
         .await?;
-    result.map_err(Refusal::Invalid)?;
+    result.map_err(|error| Refusal::Invalid(error.to_string()))?;
     Ok(claims)
 }
 

@@ -3,7 +3,6 @@
 
 use super::{Requests, Seen};
 use crate::webhook::{Delivery, Refusal, read};
-use driftless_flux::Invalid;
 use driftless_flux::{
     FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
 };
@@ -77,7 +76,7 @@ impl Filters {
     }
 
     /// Returns whether the delivery is for an object of the resource with this index.
-    async fn accept(&self, ports: &Ports, at: usize, object: &Object) -> Result<bool, Invalid> {
+    async fn accept(&self, ports: &Ports, at: usize, object: &Object) -> Result<bool, String> {
         let own = self.own.get(at).cloned().flatten();
         let filters: Vec<_> = self.shared.clone().into_iter().chain(own).collect();
         if filters.is_empty() {
@@ -173,7 +172,7 @@ async fn find(
     hub: &Hub,
     receiver: &Receiver,
     wanted: &ReceiverResource,
-) -> Result<(Resource, Vec<Object>), Invalid> {
+) -> Result<(Resource, Vec<Object>), String> {
     let selector = &wanted.selector;
     let own = receiver.id.namespace.as_str();
     let named = selector
@@ -182,7 +181,7 @@ async fn find(
         .filter(|name| !name.is_empty());
     let namespace = named.unwrap_or(own);
     if hub.settings.no_cross_namespace_refs && namespace != own {
-        return Err("cross-namespace references are not allowed".into());
+        return Err("cross-namespace references are not allowed".to_owned());
     }
     let kind = &selector.kind;
     let version = selector
@@ -197,8 +196,7 @@ async fn find(
         let group = &gvk.group;
         return Err(format!(
             "the API group '{group}' is not one of Flux: expected GROUP.fluxcd.io"
-        )
-        .into());
+        ));
     }
     let message = |error: PortError| error.message;
     let resource = match FluxKind::of(&gvk) {
@@ -237,7 +235,7 @@ async fn annotate(
     filters: &Filters,
     at: usize,
     object: Object,
-) -> Result<Option<Object>, Invalid> {
+) -> Result<Option<Object>, String> {
     let place = format!(
         "{} \"{}/{}\"",
         object.kind(),

@@ -290,7 +290,7 @@ impl<'a> OwnerWork<'_, 'a> {
         Ok(Comparison {
             owner,
             target,
-            ignore: rules.map_err(Stop::Owner)?,
+            ignore: rules.map_err(|error| Stop::Owner(error.to_string()))?,
             forces: object.is_some_and(is_forced),
             upgrades: self.upgrades(),
             creations: self.creations,

@@ -75,7 +75,7 @@ fn compile(field: &str, expression: &str) -> Result<Option<Regex>, Invalid> {
     let compiled = pattern(expression);
     compiled
         .map(Some)
-        .map_err(|error| format!("malformed {field} in identity: {error}"))
+        .map_err(|error| Invalid::from(format!("malformed {field} in identity: {error}")))
 }
 
 /// Returns the names of a certificate's subject: mail addresses, URIs, hosts and user names.

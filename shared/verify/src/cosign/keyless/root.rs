@@ -64,8 +64,8 @@ impl Root {
     }
 }
 
-fn cannot(error: &dyn std::error::Error) -> String {
-    format!("cannot be used: {}", shorten(&error.to_string(), 300))
+fn cannot(error: &dyn std::error::Error) -> Invalid {
+    format!("cannot be used: {}", shorten(&error.to_string(), 300)).into()
 }
 
 /// Bounds the lists, and adds the fields to their members that the library requires.
