@@ -2,12 +2,13 @@
 //! downloaded for them, and how their API servers are set.
 
 use crate::build::remote;
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use crate::fleet_options::FleetOptions;
 use clap::ValueEnum;
 use driftless_fleet::Fleet;
 use driftless_fleet::check::gates::{self, Gate, Gates};
 use driftless_fleet::check::{self, ChartHosts, GivenObjects, apiserver};
+use driftless_flux::Invalid;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,10 +108,10 @@ impl ClusterOptions {
 }
 
 /// Parses `1.33`, `v1.33.2`, or such a version with a suffix.
-fn kube_version(text: &str) -> Result<[u64; 3], InvalidValue> {
+fn kube_version(text: &str) -> Result<[u64; 3], Invalid> {
     let wrong = || {
         let expected = "expected a version such as 1.33 or v1.33.2";
-        InvalidValue::from(format!("'{text}' is not a Kubernetes version: {expected}"))
+        Invalid::from(format!("'{text}' is not a Kubernetes version: {expected}"))
     };
     let plain = text.strip_prefix('v').unwrap_or(text);
     let plain = plain.split(['-', '+']).next().unwrap_or_default();

@@ -3,7 +3,6 @@
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::PortError;
 use driftless_server::{DataDirectoryError, RegisterError, ServerError, SignalError};
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -27,23 +26,6 @@ pub struct Error {
     pub code: u8,
     /// The error that caused this one; its text is part of the message.
     source: Option<Cause>,
-}
-
-/// The reason that the value of a flag is not valid, for the user.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidValue(Cow<'static, str>);
-
-impl From<&'static str> for InvalidValue {
-    fn from(reason: &'static str) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<String> for InvalidValue {
-    fn from(reason: String) -> Self {
-        Self(reason.into())
-    }
 }
 
 /// The error that caused the error of a command.

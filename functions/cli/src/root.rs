@@ -1,10 +1,11 @@
 //! The root of a hub: the flags that name it, its source and Kustomization, and the webhook that
 //! reports its pushes.
 
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use crate::term;
 use driftless_core::bootstrap::{self, Report, Root};
 use driftless_core::webhook;
+use driftless_flux::Invalid;
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{Cluster, Ports};
 use driftless_kernel::repository::{directory, directory_url};
@@ -34,7 +35,7 @@ pub fn has_webhook_secret() -> bool {
 }
 
 /// Parses `--repository` to a URL.
-pub fn repository(text: &str) -> Result<String, InvalidValue> {
+pub fn repository(text: &str) -> Result<String, Invalid> {
     if let Some(path) = directory(text) {
         return Ok(directory_url(path));
     }
@@ -56,7 +57,7 @@ pub fn repository(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses the name of a root, which is the name of a namespace.
-pub fn root_name(text: &str) -> Result<String, InvalidValue> {
+pub fn root_name(text: &str) -> Result<String, Invalid> {
     match names::label(text).as_slice() {
         [] => Ok(text.to_owned()),
         problems => Err(problems.join("; ").into()),

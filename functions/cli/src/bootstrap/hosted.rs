@@ -5,7 +5,7 @@ use super::flux_flags::FluxFlags;
 use super::steps::{self, Cluster, SshAccess};
 use super::{Installation, Rules};
 use crate::create::known_hosts;
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
 use crate::term;
 use clap::{ArgAction, ValueEnum};
@@ -14,6 +14,7 @@ use driftless_adapters::git::{
 };
 use driftless_core::bootstrap::Root;
 use driftless_flux::FLUX_SYSTEM;
+use driftless_flux::Invalid;
 use driftless_kernel::ports::Secret;
 use std::path::{Path, PathBuf};
 
@@ -147,7 +148,7 @@ struct Hosted {
 }
 
 /// Parses the owner of a project of GitLab.
-fn owner(text: &str) -> Result<String, InvalidValue> {
+fn owner(text: &str) -> Result<String, Invalid> {
     let trimmed = text.trim_matches('/');
     match !trimmed.is_empty() && trimmed.split('/').all(|part| steps::plain(part).is_ok()) {
         true => Ok(trimmed.to_owned()),
@@ -156,7 +157,7 @@ fn owner(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses a host with or without a port.
-fn host(text: &str) -> Result<String, InvalidValue> {
+fn host(text: &str) -> Result<String, Invalid> {
     let (host, port) = text.split_once(':').unwrap_or((text, "443"));
     match steps::plain(host).is_ok() && port.parse::<u16>().is_ok() {
         true => Ok(text.to_owned()),

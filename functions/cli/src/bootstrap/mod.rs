@@ -7,7 +7,7 @@ mod github;
 mod hosted;
 mod steps;
 
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
 use crate::root::{self, follow, install, root_name};
 use crate::term;
@@ -16,6 +16,7 @@ use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
 use driftless_flux::FLUX_SYSTEM;
+use driftless_flux::Invalid;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_kernel::ports::Secret;
 use driftless_kernel::repository::{self, Grant};
@@ -170,13 +171,13 @@ impl Rules {
 }
 
 /// Checks that a grant can be parsed, and returns it unchanged.
-fn grant(text: &str) -> Result<String, InvalidValue> {
+fn grant(text: &str) -> Result<String, Invalid> {
     Grant::parse(text)?;
     Ok(text.to_owned())
 }
 
 /// Parses the URL of a proxy. Only https, because the proxy receives tokens.
-fn proxy(text: &str) -> Result<String, InvalidValue> {
+fn proxy(text: &str) -> Result<String, Invalid> {
     match text.strip_prefix("https://") {
         Some(host) if !host.is_empty() && !host.contains(['@', ' ', '"']) => {
             Ok(text.trim_end_matches('/').to_owned())
@@ -186,7 +187,7 @@ fn proxy(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Reads a file with a certificate authority.
-fn authority(file: &str) -> Result<String, InvalidValue> {
+fn authority(file: &str) -> Result<String, Invalid> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     match text.contains("-----BEGIN CERTIFICATE-----") {
         true => Ok(text),
@@ -195,7 +196,7 @@ fn authority(file: &str) -> Result<String, InvalidValue> {
 }
 
 /// Reads a trusted root, and checks that it can be used.
-fn trusted_root(file: &str) -> Result<String, InvalidValue> {
+fn trusted_root(file: &str) -> Result<String, Invalid> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     match driftless_verify::check_trusted_root(text.as_bytes()) {
         Ok(()) => Ok(text),

@@ -3,7 +3,7 @@
 
 use super::{Installation, Rules, report_registration};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use crate::hub::{Connection, apply};
 use crate::root::{follow, report_changes};
 use crate::term;
@@ -11,6 +11,7 @@ use driftless_adapters::git::{NewFile, Outcome, RepositoryAdministration};
 use driftless_adapters::local::SystemClock;
 use driftless_core::bootstrap::{self, Root};
 use driftless_flux::FLUX_SYSTEM;
+use driftless_flux::Invalid;
 use driftless_kernel::credentials;
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::Secret;
@@ -24,7 +25,7 @@ pub const SYNC: &str = "gotk-sync.yaml";
 pub const LIST: &str = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- gotk-sync.yaml\n";
 
 /// Parses the name of an owner, a repository or a host.
-pub fn plain(text: &str) -> Result<String, InvalidValue> {
+pub fn plain(text: &str) -> Result<String, Invalid> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     match !text.is_empty() && text.bytes().all(fits) && !text.starts_with('.') {
         true => Ok(text.to_owned()),
@@ -33,7 +34,7 @@ pub fn plain(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses a path of directories, or a branch.
-pub fn path(text: &str) -> Result<String, InvalidValue> {
+pub fn path(text: &str) -> Result<String, Invalid> {
     let trimmed = text.trim_start_matches("./").trim_matches('/');
     let is_part = |part: &str| {
         plain(part).is_ok()
@@ -48,7 +49,7 @@ pub fn path(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses the URL of an API.
-pub fn api(text: &str) -> Result<String, InvalidValue> {
+pub fn api(text: &str) -> Result<String, Invalid> {
     match text.starts_with("https://") || text.starts_with("http://") {
         true => Ok(text.to_owned()),
         false => Err("expected an https or http URL".into()),

@@ -1,10 +1,11 @@
 //! Remote bases and files, for `--allow-remote`.
 
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{GitHub, GitRouter, GitServers, Hosts as Addresses};
 use driftless_adapters::local::LocalSecrets;
 use driftless_core::kustomization::remote::{Hosts, MAX_REMOTES};
+use driftless_flux::Invalid;
 use driftless_kernel::ports::{GitAuth, Secret};
 use driftless_kustomize::Remote;
 use driftless_manifest::FileTree;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// Parses `HOST=URL`.
-pub fn host(text: &str) -> Result<(String, String), InvalidValue> {
+pub fn host(text: &str) -> Result<(String, String), Invalid> {
     let (host, url) = text.split_once('=').ok_or("expected HOST=URL")?;
     Ok((host.to_owned(), url.to_owned()))
 }

@@ -1,6 +1,6 @@
 //! The values of flags, parsed as the command line of Flux 2.9 parses them.
 
-use crate::error::InvalidValue;
+use driftless_flux::Invalid;
 use driftless_flux::{
     DependsOn, DurationError, KubeConfigRef, LocalRef, SecretKeyRef, parse_duration,
 };
@@ -14,10 +14,10 @@ use std::time::Duration;
 pub struct List(Vec<String>);
 
 impl FromStr for List {
-    type Err = InvalidValue;
+    type Err = Invalid;
 
     /// Parses the list as Go's `encoding/csv` parses one record.
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         let mut items = Vec::new();
         let mut rest = text;
         if rest.is_empty() {
@@ -38,7 +38,7 @@ impl FromStr for List {
 }
 
 /// Splits off an item without quotes; the rest is what follows its comma.
-fn plain_item(text: &str) -> Result<(String, Option<&str>), InvalidValue> {
+fn plain_item(text: &str) -> Result<(String, Option<&str>), Invalid> {
     let (item, after) = match text.split_once(',') {
         Some((item, after)) => (item, Some(after)),
         None => (text, None),
@@ -54,7 +54,7 @@ fn plain_item(text: &str) -> Result<(String, Option<&str>), InvalidValue> {
 }
 
 /// Splits off an item whose opening quote was already read; the rest is what follows its comma.
-fn quoted_item(text: &str) -> Result<(String, Option<&str>), InvalidValue> {
+fn quoted_item(text: &str) -> Result<(String, Option<&str>), Invalid> {
     let mut item = String::new();
     let mut rest = text;
     loop {
@@ -90,7 +90,7 @@ pub fn ignore(lists: &[List]) -> Option<String> {
 }
 
 /// Parses a Boolean value as Go's `strconv.ParseBool` does.
-pub fn switch(text: &str) -> Result<bool, InvalidValue> {
+pub fn switch(text: &str) -> Result<bool, Invalid> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
@@ -168,7 +168,7 @@ const KUSTOMIZATION_SOURCES: [&str; 3] = ["OCIRepository", "GitRepository", "Buc
 const CHART_SOURCES: [&str; 3] = ["HelmRepository", "GitRepository", "Bucket"];
 
 /// Parses the source of a Kustomization; without a kind it is a GitRepository.
-pub fn kustomization_source(text: &str) -> Result<Reference, InvalidValue> {
+pub fn kustomization_source(text: &str) -> Result<Reference, Invalid> {
     let mut source = Reference::any(text);
     if text.trim().is_empty() {
         return Err("no Kustomization source given".into());
@@ -187,16 +187,16 @@ pub fn kustomization_source(text: &str) -> Result<Reference, InvalidValue> {
 }
 
 /// Parses the source of a chart, in any namespace.
-pub fn chart_source(text: &str) -> Result<Reference, InvalidValue> {
+pub fn chart_source(text: &str) -> Result<Reference, Invalid> {
     chart(text, Reference::any(text))
 }
 
 /// Parses the source of a chart in the namespace of the object that refers to it.
-pub fn local_chart_source(text: &str) -> Result<Reference, InvalidValue> {
+pub fn local_chart_source(text: &str) -> Result<Reference, Invalid> {
     chart(text, Reference::local(text))
 }
 
-fn chart(text: &str, mut source: Reference) -> Result<Reference, InvalidValue> {
+fn chart(text: &str, mut source: Reference) -> Result<Reference, Invalid> {
     if source.kind.is_empty() || source.name.is_empty() {
         return Err(
             format!("invalid helm chart source '{text}', must be in format <kind>/<name>").into(),
@@ -208,7 +208,7 @@ fn chart(text: &str, mut source: Reference) -> Result<Reference, InvalidValue> {
 
 /// Returns a kind in its correct spelling; the flag may use another case. `subject` names the
 /// flag's value in the error.
-pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, InvalidValue> {
+pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, Invalid> {
     let found = kinds.iter().find(|known| known.eq_ignore_ascii_case(kind));
     found.map(|known| (*known).to_owned()).ok_or_else(|| {
         let kinds = kinds.join(", ");
@@ -217,7 +217,7 @@ pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, I
 }
 
 /// Normalizes a path in a repository: it begins with `./` and has no `..` and no empty parts.
-pub fn safe_path(text: &str) -> Result<String, InvalidValue> {
+pub fn safe_path(text: &str) -> Result<String, Invalid> {
     let mut parts = Vec::new();
     for part in text.trim().split('/') {
         match part {
@@ -233,7 +233,7 @@ pub fn safe_path(text: &str) -> Result<String, InvalidValue> {
 
 /// Returns `dependsOn` for items `[<namespace>/]<name>[@<expression>]`. Flux 2.9 drops the
 /// expression; here it is an error.
-pub fn depends_on(lists: &[List]) -> Result<Vec<DependsOn>, InvalidValue> {
+pub fn depends_on(lists: &[List]) -> Result<Vec<DependsOn>, Invalid> {
     let dependency = |text: &str| {
         if text.contains('@') {
             return Err(format!(
@@ -287,7 +287,7 @@ pub fn kube_config(secret: &Option<String>) -> Option<KubeConfigRef> {
 mod tests {
     use super::*;
 
-    fn list(text: &str) -> Result<Vec<String>, InvalidValue> {
+    fn list(text: &str) -> Result<Vec<String>, Invalid> {
         text.parse::<List>().map(|list| list.0)
     }
 

@@ -1,6 +1,7 @@
 //! The checks of names and labels, equal to those of Kubernetes' API machinery.
 
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
+use driftless_flux::Invalid;
 use serde_json::{Map, Value};
 
 use super::flags::{List, items};
@@ -12,7 +13,7 @@ const LONGEST_PREFIX: usize = 253;
 
 /// Checks the name of a new object, a label of RFC 1123. Flux 2.9 refuses a name of one character,
 /// which Kubernetes accepts.
-pub fn object_name(name: &str) -> Result<String, InvalidValue> {
+pub fn object_name(name: &str) -> Result<String, Invalid> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
     let valid = (1..=MAX_LABEL_LENGTH).contains(&bytes.len())
@@ -52,7 +53,7 @@ pub fn labels(lists: &[List]) -> Result<Map<String, Value>, Error> {
 ///
 /// # Errors
 /// The requirement that the string does not meet.
-pub fn qualified(text: &str) -> Result<(), InvalidValue> {
+pub fn qualified(text: &str) -> Result<(), Invalid> {
     match text.split('/').collect::<Vec<_>>()[..] {
         [name] => part(name),
         [prefix, name] => {
@@ -63,7 +64,7 @@ pub fn qualified(text: &str) -> Result<(), InvalidValue> {
     }
 }
 
-fn part(text: &str) -> Result<(), InvalidValue> {
+fn part(text: &str) -> Result<(), Invalid> {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
@@ -78,7 +79,7 @@ fn part(text: &str) -> Result<(), InvalidValue> {
     }
 }
 
-fn subdomain(text: &str) -> Result<(), InvalidValue> {
+fn subdomain(text: &str) -> Result<(), Invalid> {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {
         let bytes = label.as_bytes();

@@ -4,11 +4,12 @@ mod kinds;
 mod rows;
 mod watch;
 
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
 use crate::follow::Follow;
 use crate::hub::{Connection, command};
 use crate::{output, term};
 use clap::ValueEnum;
+use driftless_flux::Invalid;
 use driftless_flux::{Conditions, FluxKind, READY};
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{ErrorKind, Resource};
@@ -83,7 +84,7 @@ struct StatusSelector {
     is_negated: bool,
 }
 
-fn selector(text: &str) -> Result<StatusSelector, InvalidValue> {
+fn selector(text: &str) -> Result<StatusSelector, Invalid> {
     let (parts, is_negated) = match text.split_once("!=") {
         Some(parts) => (Some(parts), true),
         None => (text.split_once('='), false),

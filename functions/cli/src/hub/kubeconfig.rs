@@ -47,7 +47,7 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
     check_context(&merged, &files)?;
     let text = yaml::to_string(&Value::Object(merged));
     kubeconfig::inline_files(text.as_bytes(), |file| {
-        fs::read(file).map_err(|error| format!("{file}: {error}"))
+        fs::read(file).map_err(|error| format!("{file}: {error}").into())
     })
     .map_err(|error| with_next_step(&error))
 }

@@ -4,9 +4,10 @@
 use super::checkout::Checkout;
 use super::manifests::Api;
 use super::resources::{self, EntryPosition, kustomization};
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use crate::term;
 use age::armor::{ArmoredWriter, Format};
+use driftless_flux::Invalid;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::io::Write as _;
@@ -48,7 +49,7 @@ pub struct Keys<'a> {
 }
 
 /// Parses an age recipient.
-pub fn recipient(text: &str) -> Result<Recipient, InvalidValue> {
+pub fn recipient(text: &str) -> Result<Recipient, Invalid> {
     let key = text
         .parse::<age::x25519::Recipient>()
         .map_err(|_| "expected an age recipient, age1..., as age-keygen prints it")?;

@@ -2,7 +2,7 @@
 
 use super::resources::kustomization;
 use crate::create::Tenant;
-use crate::error::InvalidValue;
+use driftless_flux::Invalid;
 use driftless_manifest::{names, yaml};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub struct Api {
 }
 
 /// Parses the URL of a Git repository.
-pub fn url(text: &str) -> Result<String, InvalidValue> {
+pub fn url(text: &str) -> Result<String, Invalid> {
     let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     let is_known = ["https://", "http://", "ssh://"].iter().any(|scheme| {
         text.strip_prefix(scheme)
@@ -27,7 +27,7 @@ pub fn url(text: &str) -> Result<String, InvalidValue> {
 
 /// Parses the name of a branch, with those rules of `git check-ref-format` that matter in YAML and
 /// in a path.
-pub fn branch(text: &str) -> Result<String, InvalidValue> {
+pub fn branch(text: &str) -> Result<String, Invalid> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
     let is_valid = !text.is_empty()
         && text.chars().all(fits)
@@ -44,7 +44,7 @@ pub fn branch(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses the name of a Secret.
-pub fn secret_name(text: &str) -> Result<String, InvalidValue> {
+pub fn secret_name(text: &str) -> Result<String, Invalid> {
     match names::subdomain(text).as_slice() {
         [] => Ok(text.to_owned()),
         problems => Err(problems.join("; ").into()),

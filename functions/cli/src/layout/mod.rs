@@ -28,12 +28,13 @@ mod resources;
 mod source;
 mod tenant;
 
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
 use crate::output::{self, TextOrJson};
 use crate::term;
 use checkout::{Change, Checkout};
 use clap::Subcommand;
 use driftless_flux::FLUX_SYSTEM;
+use driftless_flux::Invalid;
 use driftless_manifest::names;
 use encrypted::Remote;
 use follow_commands::Next;
@@ -324,7 +325,7 @@ const DIRECTORIES: [&str; 3] = ["base", "clusters", "releases"];
 
 /// Parses the name of a cluster, tenant, application or environment, which becomes a part of
 /// namespaces.
-fn name(text: &str) -> Result<String, InvalidValue> {
+fn name(text: &str) -> Result<String, Invalid> {
     if DIRECTORIES.contains(&text) {
         return Err(format!("'{text}' is a directory of the layout").into());
     }
@@ -340,7 +341,7 @@ fn name(text: &str) -> Result<String, InvalidValue> {
     }
 }
 
-fn cluster_name(text: &str) -> Result<String, InvalidValue> {
+fn cluster_name(text: &str) -> Result<String, Invalid> {
     match text.split_once('/') {
         Some((hub, remote)) => Ok(format!("{}/{}", name(hub)?, name(remote)?)),
         None => name(text),

@@ -7,10 +7,11 @@ use super::edit::{self, Field, File, Target};
 use super::environment::{hubs, not_found};
 use super::manifests::{self, Api};
 use super::resources::{self, EntryPosition};
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use crate::term;
 use clap::ValueEnum;
 use driftless_flux::FLUX_SYSTEM;
+use driftless_flux::Invalid;
 use serde_json::{Value, json};
 
 /// The file with the objects, in the directory of the remote cluster.
@@ -69,7 +70,7 @@ pub struct Args {
 }
 
 /// Parses a version of Kubernetes.
-fn version(text: &str) -> Result<String, InvalidValue> {
+fn version(text: &str) -> Result<String, Invalid> {
     let numbers: Option<Vec<u16>> = text
         .strip_prefix('v')
         .map(|rest| rest.split('.').map(|part| part.parse().ok()).collect())
@@ -81,7 +82,7 @@ fn version(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses a name of a cloud.
-fn word(text: &str) -> Result<String, InvalidValue> {
+fn word(text: &str) -> Result<String, Invalid> {
     let fits = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
     match !text.is_empty() && text.chars().all(fits) {
         true => Ok(text.to_owned()),

@@ -8,7 +8,8 @@ mod filter;
 mod level;
 
 use crate::age;
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
+use driftless_flux::Invalid;
 use driftless_flux::{parse_duration, parse_rfc3339};
 use filter::{Filter, Printer};
 use level::Level;
@@ -69,7 +70,7 @@ pub struct Args {
     follow: bool,
 }
 
-fn time(text: &str) -> Result<Duration, InvalidValue> {
+fn time(text: &str) -> Result<Duration, Invalid> {
     parse_rfc3339(text).ok_or("expected a time such as 2026-01-31T12:00:00Z".into())
 }
 

@@ -2,9 +2,10 @@
 //! effect on the output.
 
 use crate::accepted::{Flags, switch, value};
-use crate::error::{Error, InvalidValue};
+use crate::error::Error;
 use clap::Arg;
 use clap::builder::ValueParser;
+use driftless_flux::Invalid;
 use driftless_flux::parse_duration;
 
 /// Flags of Helm for features that driftless does not have. They are declared, so that the error
@@ -106,7 +107,7 @@ impl Flags for InstallationFlags {
 }
 
 /// Parses `--wait`, a switch or a strategy of Helm 4.
-fn wait(text: &str) -> Result<String, InvalidValue> {
+fn wait(text: &str) -> Result<String, Invalid> {
     match text {
         "true" | "false" | "watcher" | "hookOnly" | "legacy" => Ok(text.to_owned()),
         "ordered" => Err("the order of resource groups is not supported".into()),
@@ -115,7 +116,7 @@ fn wait(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses `--dry-run`. Nothing is ever installed.
-fn dry_run(text: &str) -> Result<String, InvalidValue> {
+fn dry_run(text: &str) -> Result<String, Invalid> {
     match text {
         "client" | "none" | "true" | "false" => Ok(text.to_owned()),
         "server" => Err("driftless template connects to no cluster".into()),

@@ -4,7 +4,8 @@ use super::key::{Algorithm, Curve, KeyPair};
 use super::{Secret, known_hosts, read};
 use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
+use driftless_flux::Invalid;
 use driftless_helm::scheme_and_host;
 
 const EXAMPLES: &str = "Examples:
@@ -74,7 +75,7 @@ pub struct Login {
 }
 
 /// Parses the size of an RSA key, with the limits of Flux.
-fn bits(text: &str) -> Result<usize, InvalidValue> {
+fn bits(text: &str) -> Result<usize, Invalid> {
     match text.parse::<usize>() {
         Ok(bits) if bits < 1024 => Err("RSA key bit size must be at least 1024".into()),
         Ok(bits) if bits % 8 != 0 => Err("RSA key bit size must be a multiple of 8".into()),

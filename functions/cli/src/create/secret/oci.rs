@@ -3,9 +3,10 @@
 use super::Secret;
 use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_flux::Invalid;
 use driftless_go::json;
 use driftless_helm::scheme_and_host;
 use serde::Serialize;
@@ -124,7 +125,7 @@ fn line(out: &mut String, depth: usize) {
 ///
 /// # Errors
 /// Fails with the part that is not valid.
-fn reference(text: &str) -> Result<(), InvalidValue> {
+fn reference(text: &str) -> Result<(), Invalid> {
     let (base, digest) = match text.split_once('@') {
         Some((base, digest)) => (base, Some(digest)),
         None => (text, None),

@@ -4,8 +4,9 @@ use super::{Signatures, new_source};
 use crate::create::flags::{self, List, NonEmpty as _};
 use crate::create::object::NewObject;
 use crate::create::{Common, Named};
-use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
+use driftless_flux::Invalid;
 use driftless_flux::{LayerSelector, OCIReference, OCIRepositorySpec};
 
 const EXAMPLES: &str = "Examples:
@@ -69,7 +70,7 @@ pub struct Args {
 struct Layer(Option<LayerSelector>);
 
 /// Parses `MEDIA-TYPE:OPERATION`.
-fn layer(text: &str) -> Result<Layer, InvalidValue> {
+fn layer(text: &str) -> Result<Layer, Invalid> {
     if text.is_empty() {
         return Ok(Layer(None));
     }
