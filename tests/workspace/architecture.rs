@@ -1,6 +1,7 @@
-//! Checks the direction of the crates' dependencies: `functions -> server -> fleet -> adapters`, and below
-//! both `core -> {helmrelease -> source -> verify} -> kernel -> plans -> flux`, then the engines
-//! `{kustomize, helm, gotmpl, notify, sops, cel} -> manifest -> {go, fuel}`. Engines are pure.
+//! Checks the direction of the crates' dependencies: `functions -> server -> fleet -> adapters`,
+//! and below both `core -> {helmrelease -> source -> verify} -> kernel -> plans -> flux`, then the
+//! engines `{kustomize, helm, gotmpl, notify, sops, cel} -> manifest -> {go, fuel}`. Engines are
+//! pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -45,6 +46,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
             "driftless-manifest",
             "driftless-kustomize",
             "driftless-flux",
+            "driftless-fuel",
         ],
     ),
     (
@@ -79,6 +81,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
             "driftless-plans",
             "driftless-kernel",
             "driftless-verify",
+            "driftless-go",
         ],
     ),
     (
@@ -107,6 +110,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
             "driftless-verify",
             "driftless-source",
             "driftless-helmrelease",
+            "driftless-fuel",
         ],
     ),
     (
@@ -221,7 +225,12 @@ const MAY_USE: [(&str, &[&str]); 33] = [
         ],
     ),
 ];
-const OUTER: [&str; 3] = ["driftless-kernel", "driftless-core", "driftless-adapters"];
+const OUTER: [&str; 4] = [
+    "driftless-flux",
+    "driftless-kernel",
+    "driftless-core",
+    "driftless-adapters",
+];
 const EVERYTHING: [&str; 16] = [
     "driftless-go",
     "driftless-manifest",

@@ -23,7 +23,7 @@
 //! let mut data = Data::new(language);
 //! data.add("object", &json!({"replicas": 3}));
 //! assert_eq!(expression.evaluate(&data).unwrap(), Value::Bool(true));
-//! # Ok::<(), String>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 

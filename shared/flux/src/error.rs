@@ -48,8 +48,8 @@ pub enum DurationError {
     TooLong(String),
 }
 
-/// The error of input that is not valid: a key, a policy, a pattern, a reference. Displayed as a part
-/// of the message of a condition, so it never contains a secret.
+/// The error of input that is not valid: a key, a policy, a pattern, a reference, a flag. Displayed
+/// as a part of the message of a condition, so it never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(Cow<'static, str>);

@@ -25,12 +25,12 @@ pub trait ClusterLayer: Send + Sync {
         Ok(())
     }
 
-    /// See [`Cluster::resource`].
+    /// Serves a call of [`Cluster::resource`].
     async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
         self.inner().resource(gvk).await
     }
 
-    /// See [`Cluster::get`].
+    /// Serves a call of [`Cluster::get`].
     async fn get(
         &self,
         resource: &Resource,
@@ -40,7 +40,7 @@ pub trait ClusterLayer: Send + Sync {
         self.inner().get(resource, namespace, name).await
     }
 
-    /// See [`Cluster::list`].
+    /// Serves a call of [`Cluster::list`].
     async fn list(
         &self,
         resource: &Resource,
@@ -50,7 +50,7 @@ pub trait ClusterLayer: Send + Sync {
         self.inner().list(resource, namespace, selector).await
     }
 
-    /// See [`Cluster::page`].
+    /// Serves a call of [`Cluster::page`].
     async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
         Ok(Page {
             objects: self.list(resource, "", selector).await?,
@@ -58,7 +58,7 @@ pub trait ClusterLayer: Send + Sync {
         })
     }
 
-    /// See [`Cluster::watch`].
+    /// Serves a call of [`Cluster::watch`].
     async fn watch(
         &self,
         _resource: &Resource,
@@ -70,7 +70,7 @@ pub trait ClusterLayer: Send + Sync {
         Err(PortError::new(ErrorKind::Unsupported, message))
     }
 
-    /// See [`Cluster::apply`].
+    /// Serves a call of [`Cluster::apply`].
     async fn apply(
         &self,
         resource: &Resource,
@@ -80,12 +80,12 @@ pub trait ClusterLayer: Send + Sync {
         self.inner().apply(resource, object, options).await
     }
 
-    /// See [`Cluster::create`].
+    /// Serves a call of [`Cluster::create`].
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
         self.inner().create(resource, object, manager).await
     }
 
-    /// See [`Cluster::delete`].
+    /// Serves a call of [`Cluster::delete`].
     async fn delete(
         &self,
         resource: &Resource,

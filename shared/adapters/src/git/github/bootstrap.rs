@@ -259,9 +259,9 @@ impl RepositorySetup {
         }
     }
 
-    /// Creates a webhook for pushes and pull requests, or updates the one with this URL. Its secret is
-    /// always set, because it cannot be read. An installation without plans ignores the events of
-    /// pull requests.
+    /// Creates a webhook for pushes and pull requests, or updates the one with this URL. Its secret
+    /// is always set, because it cannot be read. An installation without plans ignores the events
+    /// of pull requests.
     ///
     /// # Errors
     /// Fails if a request to GitHub does.
