@@ -67,7 +67,7 @@ impl Client {
             allow_local: true,
         };
         let done = self.runtime.block_on(hosts.fetch(wanted, tree));
-        done.map_err(|error| Error::caused_by(error).context(&wanted))
+        done.map_err(|error| Error::caused_by(error).context(wanted))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The report, compared with recorded answers of dyff.
 
+#![expect(clippy::disallowed_methods, reason = "the test reads its cases")]
+
 use driftless_dyff::report;
 use serde_json::Value;
 use std::path::Path;

@@ -69,8 +69,7 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
         Some(other) => Err(format!(
             "unable to parse {key} key, must be of type string, but {} found",
             other.kind().name()
-        )
-        .into()),
+        )),
     };
     let mut url = Url {
         scheme: get("scheme")?,

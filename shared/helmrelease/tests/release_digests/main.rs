@@ -2,8 +2,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "tests read their cases"
 )]

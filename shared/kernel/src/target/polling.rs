@@ -29,6 +29,12 @@ pub enum PollDecision {
     TooLate,
 }
 
+impl Default for Pauses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Pauses {
     /// Returns the pauses of a new wait.
     pub fn new() -> Self {

@@ -3,8 +3,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "tests read their cases and print how many hold"
