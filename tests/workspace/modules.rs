@@ -187,16 +187,12 @@ fn every_module_has_a_description() {
     assert!(silent.is_empty(), "modules without //!: {silent:#?}");
 }
 
-/// Files that may call the writes of a cluster's port, with the methods: the applier, the
-/// wrapper of the port, and the writers of what is not an object of a user: status and
-/// finalizers, events, and Helm's release records.
-const WRITERS: [(&str, &[&str]); 8] = [
+/// Files that may call the writes of a cluster's port, with the methods: the applier, and the
+/// writers of what is not an object of a user: status and finalizers, events, and Helm's release
+/// records.
+const WRITERS: [(&str, &[&str]); 7] = [
     (
         "shared/kernel/src/applier.rs",
-        &["apply", "create", "patch", "delete"],
-    ),
-    (
-        "shared/kernel/src/ports/layer.rs",
         &["apply", "create", "patch", "delete"],
     ),
     ("shared/kernel/src/context/status.rs", &["patch"]),

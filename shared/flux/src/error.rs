@@ -19,7 +19,7 @@ pub enum FieldError {
     Duration {
         /// The path of the field, such as `spec.interval`.
         field: String,
-        /// The reason.
+        /// The reason that the value is not accepted.
         source: DurationError,
     },
     /// A field has a value that is not supported, or contradicts another one. The text names the

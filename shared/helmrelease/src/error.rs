@@ -22,7 +22,7 @@ pub enum ReleaseError {
     Record {
         /// The name of the release.
         name: String,
-        /// The reason.
+        /// The reason that the record cannot be written.
         reason: String,
     },
     /// The manifest of a record has no objects that can be read.

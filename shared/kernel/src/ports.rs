@@ -530,7 +530,7 @@ pub struct PatchRequest<'a> {
     pub name: &'a str,
     /// The subresource that is patched, such as `status`.
     pub subresource: Option<&'a str>,
-    /// The body.
+    /// The body of the request.
     pub patch: &'a Patch,
     /// The name of the field manager.
     pub manager: &'a str,
