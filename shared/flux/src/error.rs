@@ -1,6 +1,7 @@
 //! The errors of fields, and of other input, with an invalid value.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 /// The error of a field of a Flux object. Displayed as the message of the object's condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +54,13 @@ pub enum DurationError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(Cow<'static, str>);
+
+impl Invalid {
+    /// Returns an error with the message of another one.
+    pub fn new(message: impl Display) -> Self {
+        message.to_string().into()
+    }
+}
 
 impl From<&'static str> for Invalid {
     fn from(message: &'static str) -> Self {

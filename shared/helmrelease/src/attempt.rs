@@ -226,7 +226,7 @@ impl Attempt<'_> {
         let storage = &self.storage;
         let records = |version| Ok(storage.get(version).cloned());
         let decision = decide(&mut self.release, &state, &self.done, &records, &now)
-            .map_err(|error| Failure::terminal(reason::FAILED, error.to_string()))?;
+            .map_err(|error| Failure::terminal(reason::FAILED, error))?;
         match decision {
             Decision::Pause(pause) => Ok(Some(AttemptEnd::Paused(pause))),
             Decision::Run(action) => {
@@ -458,7 +458,7 @@ impl Attempt<'_> {
             .collect();
         written.append(&mut self.purged);
         let now = self.now();
-        let failed = |error: ReleaseError| Failure::terminal(reason::FAILED, error.to_string());
+        let failed = |error: ReleaseError| Failure::terminal(reason::FAILED, error);
         let action = match operation {
             Operation::Act(action) => action,
             Operation::Uninstall => {

@@ -266,8 +266,8 @@ pub async fn load(
             FluxKind::ExternalArtifact => with_revision(version, revision),
             _ => with_digest(version, revision),
         };
-        let (version, digest) = changed
-            .map_err(|error| Failure::retry(reasons::CHART_MUTATE_ERROR, error.to_string()))?;
+        let (version, digest) =
+            changed.map_err(|error| Failure::retry(reasons::CHART_MUTATE_ERROR, error))?;
         chart.metadata.version = version;
         facts.oci_digest = digest;
     }

@@ -31,8 +31,7 @@ pub async fn check(
     dependencies: Result<Dependencies, FieldError>,
     is_behind: &IsBehind<'_>,
 ) -> Result<(), Failure> {
-    let dependencies =
-        dependencies.map_err(|error| Failure::terminal(reason::FAILED, error.to_string()))?;
+    let dependencies = dependencies.map_err(|error| Failure::terminal(reason::FAILED, error))?;
     for (id, ready_expr) in dependencies {
         let ready_expr = ready_expr.as_deref();
         let find_unmet = || not_ready_message(context, own, &id, ready_expr, is_behind);

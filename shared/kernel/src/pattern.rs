@@ -17,7 +17,7 @@ pub fn pattern(text: &str) -> Result<Regex, Invalid> {
     if text.len() > MAX_PATTERN_BYTES {
         return Err("the expression is too long".into());
     }
-    let translated = re2::translate(text).map_err(|error| Invalid::from(error.to_string()))?;
+    let translated = re2::translate(text).map_err(Invalid::new)?;
     let compiled = RegexBuilder::new(&translated)
         .size_limit(MAX_COMPILED_BYTES)
         .build();

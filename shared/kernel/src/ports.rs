@@ -567,6 +567,16 @@ pub struct Page {
     pub version: String,
 }
 
+impl Page {
+    /// Returns all objects as one page, from which nothing can be watched.
+    fn whole(objects: Vec<Object>) -> Self {
+        Self {
+            objects,
+            ..Self::default()
+        }
+    }
+}
+
 /// The change of an object in a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
@@ -583,6 +593,14 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// The resourceVersion from which the next watch continues.
     pub version: String,
+}
+
+impl Changes {
+    /// Returns the error of a client that cannot watch.
+    fn unsupported() -> Result<Self> {
+        let message = "this client of a cluster cannot watch";
+        Err(PortError::new(ErrorKind::Unsupported, message))
+    }
 }
 
 /// One Kubernetes API server, as one user.
@@ -610,10 +628,7 @@ pub trait Cluster: Send + Sync {
     /// the first one if `next` is empty. The error of a token that is too old
     /// [is expired](PortError::is_expired). A client that cannot watch returns all objects.
     async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
-        Ok(Page {
-            objects: self.list(resource, "", selector).await?,
-            ..Page::default()
-        })
+        self.list(resource, "", selector).await.map(Page::whole)
     }
     /// Returns the changes since a resourceVersion, of the objects that [`Cluster::page`] lists.
     /// Ends with a bookmark, or after `time` (whole seconds); changes that come too late are those
@@ -629,8 +644,7 @@ pub trait Cluster: Send + Sync {
         _version: &str,
         _time: Duration,
     ) -> Result<Changes> {
-        let message = "this client of a cluster cannot watch";
-        Err(PortError::new(ErrorKind::Unsupported, message))
+        Changes::unsupported()
     }
     /// Applies a whole object by server-side apply, and returns the result.
     async fn apply(

@@ -2,8 +2,7 @@
 
 use crate::ignore::{self, Patterns};
 use bytes::Bytes;
-use driftless_flux::Invalid;
-use driftless_flux::{BucketSpec, reason};
+use driftless_flux::{BucketSpec, Invalid, reason};
 use driftless_kernel::concurrent;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{Bucket, BucketEntry, BucketObject, Clock, ErrorKind, FetchLimits};
@@ -304,7 +303,7 @@ fn place(key: &str) -> Result<TreePath, Invalid> {
             name => parts.push(name),
         }
     }
-    TreePath::new(&parts.join("/")).map_err(|error| Invalid::from(error.to_string()))
+    TreePath::new(&parts.join("/")).map_err(Invalid::new)
 }
 
 /// Checks that an object of this key can be downloaded: clients remove `.` and `..` from a URL,

@@ -3,8 +3,7 @@
 
 use crate::cloud_login;
 use crate::secret::{SourceSecret, certificates, not_found};
-use driftless_flux::Invalid;
-use driftless_flux::{Bucket, BucketSpec, BucketSts, reason};
+use driftless_flux::{Bucket, BucketSpec, BucketSts, Invalid, reason};
 use driftless_kernel::cloud::google::KeyProblem;
 use driftless_kernel::cloud::{self, Exchange, aws, azure, google};
 use driftless_kernel::context::Context;
@@ -227,7 +226,7 @@ fn merged(endpoint: &str, signature: &Secret) -> Secret {
 
 /// Returns the name of the storage account: the first label of the endpoint's host.
 fn account_name(endpoint: &str) -> Result<String, Invalid> {
-    let url = Url::parse(endpoint).map_err(|error| Invalid::from(error.to_string()))?;
+    let url = Url::parse(endpoint).map_err(Invalid::new)?;
     let host = url.host_str().unwrap_or_default();
     match host.split('.').collect::<Vec<_>>().as_slice() {
         [name, _, _, ..] => Ok((*name).to_owned()),

@@ -4,8 +4,7 @@
 
 use super::chart_remote as remote;
 use crate::repository_url;
-use driftless_flux::Invalid;
-use driftless_flux::{FluxKind, HelmRepository, reason};
+use driftless_flux::{FluxKind, HelmRepository, Invalid, reason};
 use driftless_go::semver::{Constraint, Version};
 use driftless_helm::{Dependency, LoadLimits, Metadata, Package};
 use driftless_kernel::context::Context;
@@ -92,28 +91,19 @@ fn from_tree(
     path: &str,
     range: &str,
 ) -> Result<Package, Invalid> {
-    let place = directory
-        .join(path)
-        .map_err(|error| Invalid::from(error.to_string()))?;
-    if reader
-        .kind(&place)
-        .map_err(|error| Invalid::from(error.to_string()))?
-        .is_none()
-    {
+    let place = directory.join(path).map_err(Invalid::new)?;
+    if reader.kind(&place).map_err(Invalid::new)?.is_none() {
         return Err(format!("no chart found at '{place}'").into());
     }
     let inner = Package::from_tree(reader, &place, &LoadLimits::default());
-    let inner = inner.map_err(|error| Invalid::from(error.to_string()))?;
-    let metadata = inner
-        .metadata()
-        .map_err(|error| Invalid::from(error.to_string()))?;
+    let inner = inner.map_err(Invalid::new)?;
+    let metadata = inner.metadata().map_err(Invalid::new)?;
     let constraint = Constraint::parse(range).map_err(|error| {
         Invalid::from(format!(
             "invalid version/constraint format '{range}': {error}"
         ))
     })?;
-    let version =
-        Version::parse(&metadata.version).map_err(|error| Invalid::from(error.to_string()))?;
+    let version = Version::parse(&metadata.version).map_err(Invalid::new)?;
     if !constraint.check(&version) {
         return Err(format!(
             "can't get a valid version for constraint '{range}': '{place}' is {}",

@@ -1,8 +1,7 @@
 //! Secrets of sources: logins, access keys, certificates, proxies. The errors have the texts of
 //! Flux's own reader (github.com/fluxcd/pkg/runtime/secrets 0.110), and never a byte of the Secret.
 
-use driftless_flux::Invalid;
-use driftless_flux::{LocalRef, reason};
+use driftless_flux::{Invalid, LocalRef, reason};
 use driftless_kernel::address::authority;
 use driftless_kernel::context::Context;
 use driftless_kernel::credentials::{entry, secret};

@@ -16,8 +16,7 @@ mod testing;
 
 use cosign::Signers;
 use cosign::keyless::{Identities, Keyless, Root};
-use driftless_flux::Invalid;
-use driftless_flux::{Verification, reason};
+use driftless_flux::{Invalid, Verification, reason};
 use driftless_kernel::context::Context;
 use driftless_kernel::credentials::{entry, keys, secret};
 use driftless_kernel::failure::{Class, Failure};

@@ -13,8 +13,7 @@ use driftless_adapters::git::{
     GitLabRepository, GiteaRepository, NewRepository, RepositoryAdministration, Visibility,
 };
 use driftless_core::bootstrap::Root;
-use driftless_flux::FLUX_SYSTEM;
-use driftless_flux::Invalid;
+use driftless_flux::{FLUX_SYSTEM, Invalid};
 use driftless_kernel::ports::Secret;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,7 @@
 //! The values of flags, parsed as the command line of Flux 2.9 parses them.
 
-use driftless_flux::Invalid;
 use driftless_flux::{
-    DependsOn, DurationError, KubeConfigRef, LocalRef, SecretKeyRef, parse_duration,
+    DependsOn, DurationError, Invalid, KubeConfigRef, LocalRef, SecretKeyRef, parse_duration,
 };
 use driftless_go::duration;
 use std::fmt;

@@ -10,8 +10,7 @@ use super::resources::{self, EntryPosition};
 use crate::error::Error;
 use crate::term;
 use clap::ValueEnum;
-use driftless_flux::FLUX_SYSTEM;
-use driftless_flux::Invalid;
+use driftless_flux::{FLUX_SYSTEM, Invalid};
 use serde_json::{Value, json};
 
 /// The file with the objects, in the directory of the remote cluster.

@@ -9,8 +9,7 @@ mod level;
 
 use crate::age;
 use crate::error::{EXIT_CODES, Error};
-use driftless_flux::Invalid;
-use driftless_flux::{parse_duration, parse_rfc3339};
+use driftless_flux::{Invalid, parse_duration, parse_rfc3339};
 use filter::{Filter, Printer};
 use level::Level;
 use std::path::PathBuf;

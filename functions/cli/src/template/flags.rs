@@ -5,8 +5,7 @@ use crate::accepted::{Flags, switch, value};
 use crate::error::Error;
 use clap::Arg;
 use clap::builder::ValueParser;
-use driftless_flux::Invalid;
-use driftless_flux::parse_duration;
+use driftless_flux::{Invalid, parse_duration};
 
 /// Flags of Helm for features that driftless does not have. They are declared, so that the error
 /// can give the reason.

@@ -1,7 +1,6 @@
 //! The cluster that a Kustomization applies to, and its user there.
 
-use driftless_flux::Invalid;
-use driftless_flux::{KubeConfigRef, Kustomization};
+use driftless_flux::{Invalid, KubeConfigRef, Kustomization};
 use driftless_manifest::Object;
 use serde::Deserialize;
 

@@ -15,8 +15,7 @@
 
 use super::applying_user::ApplyingUser;
 use super::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
-use driftless_flux::Invalid;
-use driftless_flux::{FluxKind, KubeConfigRef, Kustomization, reason};
+use driftless_flux::{FluxKind, Invalid, KubeConfigRef, Kustomization, reason};
 use driftless_kernel::applier::{Applier, Strategy};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::TargetError;

@@ -1,8 +1,8 @@
 //! Clients of a cluster that change some requests, and pass the others on to another client.
 
 use super::{
-    ApiCapabilities, Apply, Changes, Cluster, Delete, Deleted, ErrorKind, Page, PatchRequest,
-    PortError, Resource, Result, Token, TokenRequest,
+    ApiCapabilities, Apply, Changes, Cluster, Delete, Deleted, Page, PatchRequest, Resource,
+    Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -52,10 +52,7 @@ pub trait ClusterLayer: Send + Sync {
 
     /// Serves a call of [`Cluster::page`].
     async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
-        Ok(Page {
-            objects: self.list(resource, "", selector).await?,
-            ..Page::default()
-        })
+        self.list(resource, "", selector).await.map(Page::whole)
     }
 
     /// Serves a call of [`Cluster::watch`].
@@ -66,8 +63,7 @@ pub trait ClusterLayer: Send + Sync {
         _version: &str,
         _time: Duration,
     ) -> Result<Changes> {
-        let message = "this client of a cluster cannot watch";
-        Err(PortError::new(ErrorKind::Unsupported, message))
+        Changes::unsupported()
     }
 
     /// Serves a call of [`Cluster::apply`].

@@ -2,8 +2,7 @@
 //! v0.76 applies it, and `spec.driftDetection.ignore` of a HelmRelease.
 
 use super::managers::FieldOwners;
-use driftless_flux::IgnoreRule;
-use driftless_flux::Invalid;
+use driftless_flux::{IgnoreRule, Invalid};
 use driftless_kustomize::{ObjectSelector, SelectorBudget};
 use driftless_manifest::Object;
 use serde_json::Value;

@@ -3,8 +3,7 @@
 
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
-use driftless_flux::Invalid;
-use driftless_flux::{OidcProvider, OidcVariable};
+use driftless_flux::{Invalid, OidcProvider, OidcVariable};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value};
 

@@ -4,10 +4,9 @@ use super::sources::Observed;
 use crate::artifact;
 use crate::generated::path_pattern::{self, Expanded};
 use crate::generated::{self, Budget, Source};
-use driftless_flux::Invalid;
 use driftless_flux::{
-    ARTIFACT_ALIAS, ArtifactGenerator, ArtifactStatus, GeneratedEntry, ORIGIN_REVISION, ObjectRef,
-    OutputArtifact, reason,
+    ARTIFACT_ALIAS, ArtifactGenerator, ArtifactStatus, GeneratedEntry, Invalid, ORIGIN_REVISION,
+    ObjectRef, OutputArtifact, reason,
 };
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;

@@ -6,8 +6,7 @@ use super::staging::Staging;
 use super::{Budget, Kind, Source, clean, joined, merge};
 use crate::archive;
 use bytes::Bytes;
-use driftless_flux::CopyOperation;
-use driftless_flux::Invalid;
+use driftless_flux::{CopyOperation, Invalid};
 use driftless_manifest::{EntryKind, TreePath};
 use std::collections::BTreeMap;
 
@@ -357,7 +356,7 @@ fn parse_destination(to: &str) -> Result<TreePath, Invalid> {
     if path.split('/').any(|part| part == "..") {
         return Err("destination path must not contain '..'".into());
     }
-    TreePath::new(&cleaned).map_err(|error| Invalid::from(error.to_string()))
+    TreePath::new(&cleaned).map_err(Invalid::new)
 }
 
 /// Returns the directory of the source that a pattern begins with.
@@ -376,9 +375,7 @@ fn selection_root(pattern: &str) -> String {
 fn place(directory: &TreePath, relative: &str) -> Result<TreePath, Invalid> {
     match relative {
         "." => Ok(directory.clone()),
-        relative => directory
-            .join(relative)
-            .map_err(|error| Invalid::from(error.to_string())),
+        relative => directory.join(relative).map_err(Invalid::new),
     }
 }
 

@@ -16,8 +16,7 @@ pub use merge::load as load_yaml;
 
 use crate::ignore;
 use bytes::Bytes;
-use driftless_flux::CopyOperation;
-use driftless_flux::Invalid;
+use driftless_flux::{CopyOperation, Invalid};
 use driftless_kernel::ports::FetchLimits;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use staging::Staging;
@@ -177,7 +176,7 @@ pub fn build(
         })?;
     }
     let mut tree = staging.into_tree()?;
-    ignore::apply_defaults(&mut tree).map_err(|error| Invalid::from(error.to_string()))?;
+    ignore::apply_defaults(&mut tree).map_err(Invalid::new)?;
     Ok(tree)
 }
 

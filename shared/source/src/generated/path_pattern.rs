@@ -2,8 +2,7 @@
 //! matches a pattern with captures.
 
 use super::Source;
-use driftless_flux::Invalid;
-use driftless_flux::{CopyOperation, OutputArtifact};
+use driftless_flux::{CopyOperation, Invalid, OutputArtifact};
 use regex::Regex;
 use std::collections::BTreeMap;
 

@@ -102,7 +102,7 @@ impl Staging {
                 false => EntryKind::File,
             };
             let added = tree.insert(path, kind, content);
-            added.map_err(|error| Invalid::from(error.to_string()))?;
+            added.map_err(Invalid::new)?;
         }
         Ok(tree)
     }

@@ -8,8 +8,7 @@ mod object;
 mod openpgp;
 mod ssh;
 
-use driftless_flux::Invalid;
-use driftless_flux::{GitRepository, GitVerification, reason};
+use driftless_flux::{GitRepository, GitVerification, Invalid, reason};
 use driftless_kernel::context::Context;
 use driftless_kernel::credentials::{entry, keys, secret};
 use driftless_kernel::failure::Failure;

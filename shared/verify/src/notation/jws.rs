@@ -3,8 +3,7 @@
 use super::parts::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use driftless_flux::Invalid;
-use driftless_flux::parse_rfc3339;
+use driftless_flux::{Invalid, parse_rfc3339};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::time::Duration;

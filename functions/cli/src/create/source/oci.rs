@@ -6,8 +6,7 @@ use crate::create::object::NewObject;
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
-use driftless_flux::Invalid;
-use driftless_flux::{LayerSelector, OCIReference, OCIRepositorySpec};
+use driftless_flux::{Invalid, LayerSelector, OCIReference, OCIRepositorySpec};
 
 const EXAMPLES: &str = "Examples:
   driftless create source oci apps --url oci://ghcr.io/acme/apps --tag 6.6.2 --interval 10m

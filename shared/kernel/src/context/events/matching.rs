@@ -1,7 +1,6 @@
 //! The events that an Alert selects, as notification-controller 1.9 does. Pure.
 
-use driftless_flux::Invalid;
-use driftless_flux::{Alert, FluxEvent, ObjectSelector, Severity};
+use driftless_flux::{Alert, FluxEvent, Invalid, ObjectSelector, Severity};
 use driftless_manifest::Object;
 use regex::Regex;
 

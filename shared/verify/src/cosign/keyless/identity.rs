@@ -1,7 +1,6 @@
 //! The identity in a signer's certificate, and the identities that are accepted.
 
-use driftless_flux::Invalid;
-use driftless_flux::OidcIdentity;
+use driftless_flux::{Invalid, OidcIdentity};
 use driftless_kernel::pattern;
 use regex::Regex;
 use x509_cert::Certificate;

@@ -1,7 +1,6 @@
 //! A trusted root: the authorities and logs of a Sigstore, from its `trusted_root.json`.
 
-use driftless_flux::Invalid;
-use driftless_flux::shorten;
+use driftless_flux::{Invalid, shorten};
 use serde_json::{Value, json};
 use sigstore_verify::Verifier;
 use sigstore_verify::trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot};

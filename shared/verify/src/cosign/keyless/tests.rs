@@ -2,8 +2,7 @@
 //! themselves are tested with cosign.
 
 use super::*;
-use driftless_flux::Invalid;
-use driftless_flux::OidcIdentity;
+use driftless_flux::{Invalid, OidcIdentity};
 use serde_json::{Value, json};
 use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
 
