@@ -39,10 +39,10 @@ pub trait Verb: KindArgs {
         true
     }
 
-    /// Returns the text after the help of a kind, which has [`examples`].
+    /// Returns the end of the help of a kind, which has [`examples`].
     fn help(name: &KindName) -> String;
 
-    /// Returns the text after the help of a family.
+    /// Returns the end of the help of a family.
     fn family_help(_: &Family, first: &KindName) -> String {
         Self::help(first)
     }

@@ -10,7 +10,7 @@ pub use command::{KindArgs, KindCommand, Verb, examples};
 
 /// The names of a kind.
 pub struct KindName {
-    /// The command whose subcommand the kind is; `None` for a kind with a command of its own.
+    /// The command whose subcommand the kind is; `None` for a kind that has its own command.
     pub family: Option<&'static Family>,
     /// The name for one object.
     pub one: &'static str,

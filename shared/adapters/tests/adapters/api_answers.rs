@@ -137,9 +137,9 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
     assert_eq!(script.take_requests().len(), 1);
 
     let object = Object::new(pod("p")).unwrap();
-    let pods = pods();
+    let resource = pods();
     let request = ApplyRequest {
-        resource: &pods,
+        resource: &resource,
         object: &object,
         manager: "m",
         force: true,

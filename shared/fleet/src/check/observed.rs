@@ -5,7 +5,7 @@ use crate::embedded::{Objects, Row, State, World};
 /// The world with its objects, and the state of each Flux object.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
-    /// The servers.
+    /// The API servers of the hubs and of the remote clusters.
     pub world: &'a World,
     /// The states of the Flux objects.
     pub rows: &'a [Row],
