@@ -53,7 +53,7 @@ const WORKERS: usize = 8;
 
 /// Run a hub, two remote clusters and a sample fleet in this process
 #[derive(clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), mut_arg("output", |flag| flag.requires("once")))]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), mut_arg("output", |flag| flag.requires("once").help("The output format of --once")))]
 pub struct Args {
     /// Exit when the fleet is synced, with code 0 if all of it is ready
     #[arg(long)]

@@ -191,3 +191,46 @@ fn subcommand(matches: &mut ArgMatches) -> Result<(String, ArgMatches), Error> {
         Error::raw(ErrorKind::MissingSubcommand, message)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Args)]
+    struct Name {
+        name: String,
+    }
+
+    impl Verb for Name {
+        const ACCEPTS_BARE_NAMES: bool = true;
+
+        fn help(name: &KindName) -> String {
+            examples(&[format!("show {name}")])
+        }
+    }
+
+    fn parse(words: &[&str]) -> (FluxKind, String) {
+        let command = KindCommand::<Name>::augment_subcommands(Command::new("show"));
+        let line = ["show"].iter().chain(words).chain(&["apps"]);
+        let mut matches = command.try_get_matches_from(line).unwrap();
+        let found = KindCommand::<Name>::from_arg_matches_mut(&mut matches).unwrap();
+        (found.kind, found.args.name)
+    }
+
+    #[test]
+    fn every_name_of_a_kind_selects_it() {
+        for kind in FluxKind::ALL {
+            let name = KindName::of(kind);
+            let names = [Some(name.one), Some(name.many), name.short, name.other];
+            for one in names.into_iter().flatten() {
+                let expected = (kind, "apps".to_owned());
+                assert_eq!(parse(&[one]), expected, "{one}");
+                if let Some(family) = name.family {
+                    for of in [family.one, family.many, family.other] {
+                        assert_eq!(parse(&[of, one]), expected, "{of} {one}");
+                    }
+                }
+            }
+        }
+    }
+}
