@@ -7,6 +7,7 @@ use super::plan::Operation;
 use super::run::{health_text, list};
 use driftless_flux::timestamp;
 use driftless_kernel::concurrent;
+use driftless_kernel::ports::ListRequest;
 use driftless_kernel::target::health::{expressions, health_of};
 use driftless_kernel::target::objects::{CONCURRENCY, Item};
 use driftless_kernel::target::polling::{Pauses, PollDecision};
@@ -158,8 +159,12 @@ impl Attempt<'_> {
         let Some(resource) = cluster.resource(&helpers.gvk).await? else {
             return Ok(Vec::new());
         };
-        let listed = cluster.list(&resource, live.namespace(), &helpers.selector);
-        Ok(listed.await?)
+        let request = ListRequest {
+            resource: &resource,
+            namespace: live.namespace(),
+            selector: &helpers.selector,
+        };
+        Ok(cluster.list(&request).await?)
     }
 
     /// Waits until the deleted objects are gone.

@@ -8,7 +8,7 @@ use driftless_helm::{
     Capabilities, Chart, Compat, Lookup, Options, Outcome, PostRenderer, ReleaseInfo, Render,
     Rendered,
 };
-use driftless_kernel::ports::{Cluster, Ports};
+use driftless_kernel::ports::{Cluster, ListRequest, Ports};
 use driftless_kernel::target::Target;
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
@@ -135,7 +135,11 @@ async fn look_up(cluster: &dyn Cluster, need: &Lookup) -> Result<Value, PhaseErr
         return Ok(Value::Null);
     };
     if need.name.is_empty() {
-        let items = cluster.list(&resource, &need.namespace, "").await?;
+        let request = ListRequest {
+            namespace: &need.namespace,
+            ..ListRequest::all(&resource)
+        };
+        let items = cluster.list(&request).await?;
         return Ok(
             json!({"apiVersion": need.api_version, "kind": format!("{}List", need.kind),
             "metadata": {}, "items": items}),

@@ -5,7 +5,8 @@
 //! not another call of [`Cluster::apply`].
 
 use crate::ports::{
-    Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource, Result,
+    ApplyRequest, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource,
+    Result,
 };
 use driftless_flux::{HELM_CONTROLLER, KUSTOMIZE_CONTROLLER};
 use driftless_manifest::Object;
@@ -117,12 +118,14 @@ impl<'c> Applier<'c> {
         dry_run: bool,
     ) -> Result<Object> {
         let Strategy { manager, force } = self.strategy;
-        let options = Apply {
+        let request = ApplyRequest {
+            resource,
+            object,
             manager,
             force,
             dry_run,
         };
-        self.cluster.apply(resource, object, options).await
+        self.cluster.apply(&request).await
     }
 
     /// Creates an object.

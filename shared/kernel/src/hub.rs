@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::kubeconfig;
 use crate::ports::{
-    Blobs, Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, PutOutcome, Resource,
-    Result,
+    Blobs, Cluster, ErrorKind, GitAuth, ListRequest, PortError, Ports, Precondition, PutOutcome,
+    Resource, Result,
 };
 use crate::repository::{Grant, hosted};
 use crate::state;
@@ -347,7 +347,7 @@ impl Hub {
     /// The cluster's.
     pub async fn list(&self, kind: FluxKind) -> Result<Vec<Object>> {
         match self.resource(kind).await {
-            Ok(resource) => self.cluster.list(&resource, "", "").await,
+            Ok(resource) => self.cluster.list(&ListRequest::all(&resource)).await,
             Err(error) if error.kind == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
         }

@@ -102,7 +102,7 @@ fn pass(
             let params = match concerned {
                 Ok(None) => continue,
                 Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(detail) => Err(detail.into()),
+                Err(detail) => Err(detail),
             };
             let params = match params {
                 Ok(params) => params,

@@ -235,7 +235,7 @@ pub(super) fn params(
     policy: &Value,
     binding: &Value,
     namespace: &str,
-) -> Result<Vec<Option<Arc<Value>>>, String> {
+) -> Result<Vec<Option<Arc<Value>>>, GoError> {
     let kind = &policy["spec"]["paramKind"];
     let reference = &binding["spec"]["paramRef"];
     if kind.is_null() || reference.is_null() {
@@ -246,10 +246,10 @@ pub(super) fn params(
         .resources()
         .find(|resource| resource.api_version == version && resource.kind == name)
         .ok_or_else(|| {
-            format!(
-                "failed to find resource referenced by paramKind: '{}'",
-                go_kind(version, name)
-            )
+            let kind = go_kind(version, name);
+            GoError::new(format!(
+                "failed to find resource referenced by paramKind: '{kind}'"
+            ))
         })?;
     let within = text(reference, "/namespace");
     let within = match (resource.namespaced, within) {

@@ -69,7 +69,7 @@ pub(crate) fn validate(
             let params = match concerned {
                 Ok(None) => continue,
                 Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(detail) => Err(detail.into()),
+                Err(detail) => Err(detail),
             };
             let params = match params {
                 Ok(params) => params,

@@ -99,7 +99,7 @@ impl Decryptor {
                     state.keyring.add_opened(&key, data_key.expose());
                     None
                 }
-                Err(reason) => Some(reason),
+                Err(refused) => Some(format!("{}: {refused}", key.service)),
             };
             state.asked.insert(key.encrypted, reason);
         }

@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::failure::Failure;
+use crate::ports::ListRequest;
 use driftless_flux::{HealthCheckExpr, reason, timestamp};
 use driftless_manifest::{Gvk, Object};
 use driftless_plans::health::{self, Assessment, Health as Status, HealthExprs};
@@ -22,11 +23,14 @@ async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
         .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
     let selector = pairs.collect::<Vec<_>>().join(",");
     match target.cluster.resource(&Gvk::new("v1", "Pod")).await {
-        Ok(Some(pods)) => target
-            .cluster
-            .list(&pods, live.namespace(), &selector)
-            .await
-            .unwrap_or_default(),
+        Ok(Some(pods)) => {
+            let request = ListRequest {
+                resource: &pods,
+                namespace: live.namespace(),
+                selector: &selector,
+            };
+            target.cluster.list(&request).await.unwrap_or_default()
+        }
         _ => Vec::new(),
     }
 }

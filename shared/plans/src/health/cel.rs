@@ -2,7 +2,9 @@
 //! comparable numbers of different types, and the functions for strings, encodings and sets.
 
 use driftless_cel::tree::{children, invalid_pattern, walk};
-use driftless_cel::{Data, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions};
+use driftless_cel::{
+    Data, DeclarationError, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions,
+};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -26,10 +28,8 @@ pub(super) enum CelError {
 }
 
 /// The environment with the functions; the first expression reports an error of the registration.
-static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
-    let language = functions::environment().map_err(|error| error.to_string())?;
-    Ok(Arc::new(language))
-});
+static ENV: LazyLock<Result<Arc<Env>, DeclarationError>> =
+    LazyLock::new(|| functions::environment().map(Arc::new));
 
 /// A parsed expression.
 pub(super) struct Expression {
@@ -52,8 +52,8 @@ impl Expression {
             expression: excerpt(text),
             message,
         };
-        let env = ENV.clone().map_err(fail)?;
-        let parsed = driftless_cel::Expression::parse(text, &env, LIMITS);
+        let env = ENV.as_ref().map_err(|error| fail(error.to_string()))?;
+        let parsed = driftless_cel::Expression::parse(text, env, LIMITS);
         let parsed = parsed.map_err(|error| {
             fail(match error {
                 ParseError::Bytes(bytes) => {
@@ -68,6 +68,7 @@ impl Expression {
                 }
             })
         })?;
+        let env = Arc::clone(env);
         let expression = Self { env, parsed };
         expression.check_patterns()?;
         Ok(expression)
