@@ -391,7 +391,7 @@ impl Directory {
         if DirectoryState::at(&self.path)? != state {
             return Ok(None);
         }
-        let Some(mut tree) = read(&self.path, &state, limits)? else {
+        let Some(mut tree) = read(&self.path, &state, &limits)? else {
             return Ok(None);
         };
         if DirectoryState::at(&self.path)? != state {
@@ -466,17 +466,22 @@ fn is_part(entry: &DirEntry) -> bool {
 }
 
 /// Reads the files of a directory's state; returns `None` if one of them no longer exists.
-fn read(root: &Path, state: &DirectoryState, limits: FetchLimits) -> Result<Option<FileTree>> {
+fn read(root: &Path, state: &DirectoryState, limits: &FetchLimits) -> Result<Option<FileTree>> {
     let bytes: u64 = state.0.values().map(|(_, size)| size).sum();
-    if bytes > limits.bytes || state.0.len() > limits.files {
-        let message = format!(
-            "{}: more than {} bytes or {} files",
-            root.display(),
-            limits.bytes,
-            limits.files
-        );
-        return Err(PortError::new(ErrorKind::Invalid, message));
-    }
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let fuel = limits.part();
+    let spent = fuel.bytes(bytes);
+    spent
+        .and_then(|()| fuel.nodes(state.0.len()))
+        .map_err(|_| {
+            let message = format!(
+                "{}: more than {} bytes or {} files",
+                root.display(),
+                limits.bytes,
+                limits.files
+            );
+            PortError::new(ErrorKind::Invalid, message)
+        })?;
     let mut tree = FileTree::new();
     for path in state.0.keys() {
         let (kind, content) = match content(path) {
