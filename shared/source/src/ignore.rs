@@ -261,4 +261,26 @@ mod tests {
             [".sourceignore", "apps/.sourceignore", "docs/keep.md"]
         );
     }
+
+    #[test]
+    fn patterns_that_need_more_than_the_fuel_of_the_step_are_refused() {
+        let files: Vec<(String, &str)> = (0..100).map(|n| (format!("a/b/{n}.yaml"), "")).collect();
+        let patterns: String = (0..100).map(|n| format!("no-{n}\n")).collect();
+        let tree = || FileTree::from_files(files.iter().map(|(path, text)| (path, *text))).unwrap();
+        let step = |steps| {
+            Tank::new(FuelLimits {
+                steps,
+                ..FuelLimits::NONE
+            })
+        };
+        let enough = step(200_000);
+        apply(&mut tree(), Some(&patterns), &enough).unwrap();
+        assert!(enough.left().steps > 0);
+        let error = apply(&mut tree(), Some(&patterns), &step(10_000)).unwrap_err();
+        assert!(matches!(error, IgnoreError::Fuel(_)), "{error}");
+        assert!(
+            error.to_string().contains("more than 10000 steps"),
+            "{error}"
+        );
+    }
 }

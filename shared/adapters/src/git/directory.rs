@@ -249,8 +249,8 @@ impl DirectoryGit {
                 return Ok(known.sha.clone());
             }
             tokio::time::sleep(quiet).await;
-            let of = directory.clone();
-            if let Some(sha) = run(move || of.read(state, limits)).await? {
+            let (of, limits) = (directory.clone(), limits.clone());
+            if let Some(sha) = run(move || of.read(state, &limits)).await? {
                 return Ok(sha);
             }
         }
@@ -387,11 +387,11 @@ impl Directory {
 
     /// Reads the directory and returns the id of its files; `None` if its state is not `state`
     /// before and after.
-    fn read(&self, state: DirectoryState, limits: FetchLimits) -> Result<Option<String>> {
+    fn read(&self, state: DirectoryState, limits: &FetchLimits) -> Result<Option<String>> {
         if DirectoryState::at(&self.path)? != state {
             return Ok(None);
         }
-        let Some(mut tree) = read(&self.path, &state, &limits)? else {
+        let Some(mut tree) = read(&self.path, &state, limits)? else {
             return Ok(None);
         };
         if DirectoryState::at(&self.path)? != state {

@@ -15,7 +15,7 @@ pub struct Location {
     /// The line, from 1, if it is known.
     pub line: Option<usize>,
     /// The excerpt of the file that shows the column, if the message has one and the file has no
-    /// secret values: see [`excerpt`](super::excerpt).
+    /// secret values: see [`excerpt`](super::excerpt()).
     pub excerpt: Option<String>,
 }
 
