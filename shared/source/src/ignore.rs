@@ -266,7 +266,9 @@ mod tests {
     fn patterns_that_need_more_than_the_fuel_of_the_step_are_refused() {
         let files: Vec<(String, &str)> = (0..100).map(|n| (format!("a/b/{n}.yaml"), "")).collect();
         let patterns: String = (0..100).map(|n| format!("no-{n}\n")).collect();
-        let tree = || FileTree::from_files(files.iter().map(|(path, text)| (path, *text))).unwrap();
+        let tree = || {
+            FileTree::from_files(files.iter().map(|(path, text)| (path.as_str(), *text))).unwrap()
+        };
         let step = |steps| {
             Tank::new(FuelLimits {
                 steps,

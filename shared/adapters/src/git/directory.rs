@@ -178,7 +178,7 @@ impl DirectoryGit {
             let tree = read(
                 &directory.path,
                 &DirectoryState::at(&directory.path)?,
-                FetchLimits::default(),
+                &FetchLimits::default(),
             )?;
             Ok((directory.path.clone(), tree.unwrap_or_default()))
         };
