@@ -93,7 +93,7 @@ fn metered_range<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>
 pub(crate) struct Weight {
     /// The nodes of the tree.
     pub nodes: usize,
-    /// The calls among them, which may read a text.
+    /// The calls of functions among them, which may read a text; operators are nodes.
     pub calls: usize,
 }
 
@@ -109,7 +109,7 @@ impl Weight {
                     open.extend([&inner.iter_range, &inner.accu_init, &inner.result]);
                 }
                 other => {
-                    weight.calls += usize::from(matches!(other, Expr::Call(_)));
+                    weight.calls += usize::from(is_function(other));
                     open.extend(children(node));
                 }
             }
@@ -123,6 +123,15 @@ impl Weight {
             calls: self.calls + other.calls,
         }
     }
+}
+
+/// Checks for the call of a function: the names of operators do not begin with a letter.
+fn is_function(expr: &Expr) -> bool {
+    let Expr::Call(call) = expr else {
+        return false;
+    };
+    call.func_name
+        .starts_with(|one: char| one.is_ascii_alphabetic())
 }
 
 /// Adds the call around the range of each loop.
