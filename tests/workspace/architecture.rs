@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The crates of the workspace that each crate may use. A listed crate that does
 /// not exist is ignored; a crate that is not listed fails the test.
 const MAY_USE: [(&str, &[&str]); 33] = [
-    ("driftless-cel", &[]),
+    ("driftless-cel", &["driftless-fuel"]),
     ("driftless-go", &[]),
     ("driftless-fuel", &[]),
     ("driftless-manifest", &["driftless-fuel", "driftless-go"]),
@@ -37,7 +37,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     ),
     ("driftless-notify", &["driftless-go", "driftless-manifest"]),
     ("driftless-dyff", &["driftless-manifest"]),
-    ("driftless-git", &["driftless-manifest"]),
+    ("driftless-git", &["driftless-fuel", "driftless-manifest"]),
     ("driftless-flux", &["driftless-go", "driftless-manifest"]),
     (
         "driftless-plans",
@@ -52,6 +52,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-kernel",
         &[
+            "driftless-fuel",
             "driftless-go",
             "driftless-manifest",
             "driftless-notify",
@@ -75,6 +76,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-source",
         &[
+            "driftless-fuel",
             "driftless-manifest",
             "driftless-helm",
             "driftless-flux",
@@ -87,6 +89,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-helmrelease",
         &[
+            "driftless-fuel",
             "driftless-go",
             "driftless-manifest",
             "driftless-kustomize",
@@ -136,6 +139,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-adapters",
         &[
+            "driftless-fuel",
             "driftless-manifest",
             "driftless-git",
             "driftless-go",
@@ -151,6 +155,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-fleet",
         &[
+            "driftless-fuel",
             "driftless-manifest",
             "driftless-kustomize",
             "driftless-helm",
@@ -231,7 +236,8 @@ const OUTER: [&str; 4] = [
     "driftless-core",
     "driftless-adapters",
 ];
-const EVERYTHING: [&str; 16] = [
+const EVERYTHING: [&str; 17] = [
+    "driftless-fuel",
     "driftless-go",
     "driftless-manifest",
     "driftless-kustomize",

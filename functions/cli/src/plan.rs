@@ -207,6 +207,8 @@ fn painted(text: &str) -> String {
     let is_coloured = term::colours_on_stdout();
     let paint = |line: &str| {
         let colour = match line.trim_start().chars().next() {
+            // The frame of an excerpt.
+            Some('-') if line.trim_start().starts_with("--> ") => Some("34"),
             Some('+') => Some("32"),
             Some('-') => Some("31"),
             Some('~' | '@') => Some("36"),

@@ -9,7 +9,7 @@ use crate::notification::{self, Checked};
 use crate::receiver::{self, Receivers};
 use driftless_flux::{AlertSpec, FluxKind, HelmRepository, ProviderSpec, reason};
 use driftless_helmrelease::HelmReleases;
-use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder};
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, step_fuel};
 use driftless_kernel::driver::drive;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
@@ -112,6 +112,7 @@ async fn work(
         cause: request.cause.clone(),
         wait_budget,
         events: Recorder::default(),
+        fuel: step_fuel(),
         is_rehearsal: false,
     };
     context.events.changes.set_received(request.received);

@@ -163,7 +163,7 @@ impl Attempt<'_> {
         event: HookEvent,
     ) -> Result<Step, PhaseError> {
         let is_legacy = self.release.waits_as_helm_3();
-        let exprs = expressions(&self.release.spec.health_check_exprs)
+        let exprs = expressions(&self.release.spec.health_check_exprs, &self.context.fuel)
             .map_err(|failure| PhaseError::Failed(failure.message))?;
         let exprs = (!is_legacy).then_some(&exprs);
         let mut pauses = Pauses::new();

@@ -53,7 +53,7 @@ impl Attempt<'_> {
         let record = self.record()?;
         let mut items = objects::items(&self.target, &record, "").await?;
         items.retain(|item| !is_paused(&item.object));
-        let exprs = expressions(&self.release.spec.health_check_exprs)
+        let exprs = expressions(&self.release.spec.health_check_exprs, &self.context.fuel)
             .map_err(|failure| PhaseError::Failed(failure.message))?;
         let mut pauses = Pauses::new();
         loop {

@@ -4,7 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use driftless_flux::{HelmRelease, ValuesRef};
-use driftless_helm::values::{SetKind, Table, merge, read, set, with_floats};
+use driftless_fuel::Tank;
+use driftless_helm::values::{SetKind, Table, fuel, merge, read_within, set, with_floats};
 use driftless_helm::{Compat, HelmError};
 use driftless_manifest::Object;
 use std::borrow::Cow;
@@ -75,7 +76,11 @@ pub fn references(release: &HelmRelease) -> BTreeSet<(String, String)> {
 ///
 /// # Errors
 /// [`ValuesError`], which names the reference.
-pub fn compose(release: &HelmRelease, found: &ValuesSources) -> Result<Table, ValuesError> {
+pub fn compose(
+    release: &HelmRelease,
+    found: &ValuesSources,
+    step: &Tank,
+) -> Result<Table, ValuesError> {
     let own = with_floats(release.spec.values.clone().unwrap_or_default());
     let mut values = Table::new();
     for reference in &release.spec.values_from {
@@ -100,14 +105,15 @@ pub fn compose(release: &HelmRelease, found: &ValuesSources) -> Result<Table, Va
                 })?;
             }
             None => {
-                let table =
-                    read(content.as_bytes(), key(reference), Compat::Helm3).map_err(|error| {
-                        failed(describe_error(
-                            reference,
-                            "failed to read values data",
-                            &error,
-                        ))
-                    })?;
+                let name = key(reference);
+                let table = read_within(content.as_bytes(), name, Compat::Helm3, &fuel(step));
+                let table = table.map_err(|error| {
+                    failed(describe_error(
+                        reference,
+                        "failed to read values data",
+                        &error,
+                    ))
+                })?;
                 values = merge(values, table);
             }
         }

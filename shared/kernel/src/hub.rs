@@ -300,7 +300,9 @@ pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
         allow_local: true,
     };
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
-        Failure::terminal(reason::FAILED, error).context(format!("secret '{secret}'"))
+        Failure::terminal(reason::FAILED, &error)
+            .caused_by(error)
+            .context(format!("secret '{secret}'"))
     })?;
     let cluster = ports.clusters.connect(&access, None).await?;
     Ok(Hub {

@@ -5,6 +5,7 @@
 use crate::{archive, external};
 use bytes::Bytes;
 use driftless_flux::{ArtifactStatus, FluxKind, ObjectRef, rfc3339};
+use driftless_fuel::Tank;
 use driftless_kernel::context::Context;
 use driftless_kernel::ports::{
     Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result, compute,
@@ -129,13 +130,13 @@ async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()>
 ///
 /// # Errors
 /// The same as [`load`].
-async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
+async fn index(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<TreeIndex> {
     let hash = hash_of(artifact)?;
     let known = state::recall::<TreeIndex>(ports.blobs.as_ref(), &index_key(hash)).await?;
     if let Some((index, _)) = known {
         return Ok(index);
     }
-    let tree = load(ports, artifact).await?;
+    let tree = load(ports, artifact, step).await?;
     store_index(ports, hash, tree.index()).await?;
     Ok(tree.index().clone())
 }
@@ -145,7 +146,7 @@ async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
 ///
 /// # Errors
 /// The same as [`bytes()`], or the archive is refused.
-pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTree>> {
+pub async fn load(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<Arc<FileTree>> {
     let hash = hash_of(artifact)?;
     if let Some(tree) = ports.unpacked.get(hash)
         && exists(ports, artifact).await?
@@ -154,7 +155,7 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTr
     }
     let packed = bytes(ports, artifact).await?;
     let port = ports.compute.as_ref();
-    let tree = archive::unpack_apart(port, packed, false, FetchLimits::default()).await?;
+    let tree = archive::unpack_apart(port, packed, false, FetchLimits::of_step(step)).await?;
     let tree = Arc::new(tree);
     ports.unpacked.keep(hash, &tree);
     Ok(tree)
@@ -326,7 +327,7 @@ pub async fn index_of(
         return Ok(tree.index().clone());
     }
     let found = match check_origin(context, source, artifact).await {
-        Ok(()) => index(context.ports, artifact).await,
+        Ok(()) => index(context.ports, artifact, &context.fuel).await,
         Err(error) => Err(error),
     };
     or_request(context, source, found).await
@@ -346,11 +347,12 @@ pub async fn load_of(
     if is_downloaded(context, source, artifact).await? {
         let packed = download(context, source, artifact).await?;
         let port = context.ports.compute.as_ref();
-        let tree = archive::unpack_apart(port, packed, false, FetchLimits::default()).await?;
+        let limits = FetchLimits::of_step(&context.fuel);
+        let tree = archive::unpack_apart(port, packed, false, limits).await?;
         return Ok(Arc::new(tree));
     }
     let found = match check_origin(context, source, artifact).await {
-        Ok(()) => load(context.ports, artifact).await,
+        Ok(()) => load(context.ports, artifact, &context.fuel).await,
         Err(error) => Err(error),
     };
     or_request(context, source, found).await

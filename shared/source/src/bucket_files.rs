@@ -1,8 +1,9 @@
 //! The files of a bucket's artifact and its revision, both as in source-controller 1.9.
 
-use crate::ignore::{self, Patterns};
+use crate::ignore::{self, IgnoreError, Patterns};
 use bytes::Bytes;
 use driftless_flux::{BucketSpec, Invalid, reason};
+use driftless_fuel::Tank;
 use driftless_kernel::concurrent;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{Bucket, BucketEntry, BucketObject, Clock, ErrorKind, FetchLimits};
@@ -94,13 +95,20 @@ impl Index {
     }
 
     /// Adds listed objects, except directories and those that the patterns exclude.
-    fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), Invalid> {
+    fn add(
+        &mut self,
+        listed: Vec<BucketEntry>,
+        patterns: &Patterns,
+        step: &Tank,
+    ) -> Result<(), Invalid> {
+        let fuel = ignore::fuel(step);
         for entry in listed {
             if entry.key.ends_with('/') || entry.key == ignore::FILE {
                 continue;
             }
             let path = place(&entry.key)?;
-            if patterns.excludes(&path) {
+            let is_excluded = patterns.excludes(&path, &fuel);
+            if is_excluded.map_err(|out| Invalid::new(IgnoreError::from(out)))? {
                 continue;
             }
             check_key(&entry.key, &path)?;
@@ -145,7 +153,7 @@ impl Files<'_> {
             ignore_file,
             ..Index::default()
         };
-        let added = index.add(listed, &patterns);
+        let added = index.add(listed, &patterns, &self.limits.fuel);
         added.map_err(|error| self.unindexed(failed(error)))?;
         match index.bytes() > self.limits.bytes {
             true => Err(self.too_large()),
@@ -230,8 +238,10 @@ impl Files<'_> {
         let object = self.get(key, size.saturating_add(MAX_GROWTH)).await;
         let object =
             object.map_err(|failure| failure.context(format!("failed to get '{key}' object")))?;
-        let taken = object.as_ref().map_or(0, |object| object.bytes.len()) as u64;
-        let take = |left: u64| left.checked_sub(taken);
+        let taken = object.as_ref().map_or(0, |object| object.bytes.len());
+        let take = |left: u64| left.checked_sub(taken as u64);
+        let step = self.limits.fuel.bytes(taken);
+        step.map_err(|out| self.unindexed(failed(format!("this step reads {out}"))))?;
         match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(object),
             Err(_) => Err(self.too_large()),
@@ -414,7 +424,9 @@ mod tests {
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
         let listed = vec![entry("in/a.yaml"), entry("in/.sourceignore")];
-        index.add(listed, &Patterns::default()).unwrap();
+        index
+            .add(listed, &Patterns::default(), &Tank::default())
+            .unwrap();
         assert_eq!(
             index.digest(),
             "sha256:64844caca9f817be886c3a79cc6510d54307a7eb7c2717839d75bb4d73b2dbeb"

@@ -99,7 +99,11 @@ pub(super) async fn compose(
     included: &[ArtifactStatus],
 ) -> Result<ArtifactStatus, Failure> {
     let storage = |error| Failure::port(reason::STORAGE_FAILED, &error);
-    let mut tree = FileTree::clone(&*artifact::load(context.ports, own).await.map_err(storage)?);
+    let mut tree = FileTree::clone(
+        &*artifact::load(context.ports, own, &context.fuel)
+            .await
+            .map_err(storage)?,
+    );
     let repositories = repositories(source);
     for ((include, id), found) in source.spec.include.iter().zip(&repositories).zip(included) {
         let files = artifact::load_of(context, id, found).await;
@@ -110,8 +114,8 @@ pub(super) async fn compose(
         add(&mut tree, &files, include)?;
         check_size(&tree)?;
     }
-    ignore::apply(&mut tree, source.spec.ignore.as_deref())
-        .map_err(|error| Failure::terminal(reason::GIT_FAILED, error))?;
+    ignore::apply(&mut tree, source.spec.ignore.as_deref(), &context.fuel)
+        .map_err(|error| Failure::terminal(reason::GIT_FAILED, &error).caused_by(error))?;
     artifact::store(context.ports, tree, &own.revision)
         .await
         .map_err(storage)

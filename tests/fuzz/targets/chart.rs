@@ -60,6 +60,7 @@ pub fn options(compat: Compat) -> Options {
         entropy: [3; 32],
         lookups: None,
         limits: LIMITS,
+        fuel: Default::default(),
     }
 }
 

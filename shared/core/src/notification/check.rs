@@ -103,8 +103,8 @@ impl Check for ProviderSpec {
         }
         provider.timeout().map_err(invalid)?;
         if let Some(text) = provider.commit_status_expr() {
-            CommitStatusExpr::parse(text)
-                .map_err(|error| Failure::terminal(reason::INVALID_CEL, error))?;
+            CommitStatusExpr::parse(text, &context.fuel)
+                .map_err(|error| Failure::terminal(reason::INVALID_CEL, &error).caused_by(error))?;
         }
         connection::check(provider)?;
         sending::send(context, provider).await

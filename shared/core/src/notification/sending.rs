@@ -194,7 +194,7 @@ impl Sender<'_, '_> {
         }
         let conflicts = content::conflicts(&alert, &event);
         let event = content::combined(&alert, &event);
-        let commit_status = content::commit_status(provider, &alert, &event);
+        let commit_status = content::commit_status(provider, &alert, &event, &context.fuel);
         let commit_status = commit_status.map_err(|error| {
             let prefix = "failed to create commit status: failed to evaluate the spec.commitStatusExpr CEL expression for the event";
             Failure::terminal(reason::NOTIFICATION_FAILED, format!("{prefix}: {error}"))

@@ -7,6 +7,7 @@ use driftless_flux::{
     ConditionStatus, NOTIFICATION_CONTROLLER, READY, RECONCILING, Receiver, ReceiverStatus,
     STALLED, duration_text, generation, reason, rfc3339,
 };
+use driftless_fuel::Tank;
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::credentials;
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
@@ -74,7 +75,8 @@ pub(crate) async fn forget(context: &Context<'_>) -> Result<(), Failure> {
 
 /// Notes the path of the Receiver's webhook, and returns it.
 async fn open(context: &Context<'_>, receiver: &Receiver) -> Result<String, Failure> {
-    check(receiver, context.hub.settings.allow_local_clusters)?;
+    let allow_local = context.hub.settings.allow_local_clusters;
+    check(receiver, allow_local, &context.fuel)?;
     let token = match receiver.is_oidc() {
         // As in Flux, the path of such a Receiver is not a secret.
         true => Secret::new(Vec::new()),
@@ -96,13 +98,13 @@ async fn close(context: &Context<'_>, kept: Option<&str>) -> Result<(), Failure>
 }
 
 /// Checks the fields that need no other object.
-fn check(receiver: &Receiver, allow_local: bool) -> Result<(), Failure> {
+fn check(receiver: &Receiver, allow_local: bool, fuel: &Tank) -> Result<(), Failure> {
     let terminal = |reason: &'static str, error: String| {
         let prefix = "Reconciliation failed terminally due to configuration error";
         Failure::terminal(reason, format!("{prefix}: {error}"))
     };
     let spec = &receiver.spec;
-    let parse = |text: &str| ResourceFilter::parse(text, receiver.is_oidc()).map(drop);
+    let parse = |text: &str| ResourceFilter::parse(text, receiver.is_oidc(), fuel).map(drop);
     if let Some(filter) = spec.filter() {
         parse(filter).map_err(|error| {
             let error = format!("invalid resourceFilter expression: {error}");
@@ -129,7 +131,7 @@ fn check(receiver: &Receiver, allow_local: bool) -> Result<(), Failure> {
     let providers = spec.oidc_providers.as_deref().unwrap_or_default();
     for (at, provider) in providers.iter().enumerate() {
         let url = &provider.issuer_url;
-        ClaimsCheck::parse(provider).map_err(|error| {
+        ClaimsCheck::parse(provider, fuel).map_err(|error| {
             let error = format!("oidcProviders[{at}] (issuerURL={url:?}): {error}");
             terminal(reason::INVALID_CEL, error)
         })?;

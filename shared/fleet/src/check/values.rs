@@ -9,7 +9,7 @@ use crate::embedded::{Objects, Row, World};
 use crate::error::Error;
 use driftless_core::kustomization::variables;
 use driftless_flux::{Kustomization, ObjectRef};
-use driftless_kernel::context::{Context, Recorder};
+use driftless_kernel::context::{Context, Recorder, step_fuel};
 use driftless_kernel::ports::Cause as RequestCause;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,6 +195,7 @@ async fn unset(
         cause: RequestCause::Requeue,
         wait_budget: Duration::ZERO,
         events: Recorder::default(),
+        fuel: step_fuel(),
         is_rehearsal: false,
     };
     let unset = variables::unset(&context, &owner).await.unwrap_or_default();

@@ -52,6 +52,7 @@ impl Input {
             entropy: [3; 32],
             lookups: None,
             limits: Default::default(),
+            fuel: Default::default(),
         };
         match Render::new(&chart, &user, &options)
             .without_schema(!self.check_schema)

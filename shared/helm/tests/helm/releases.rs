@@ -35,6 +35,7 @@ fn options() -> Options {
         entropy: [0; 32],
         lookups: None,
         limits: Default::default(),
+        fuel: Default::default(),
     }
 }
 

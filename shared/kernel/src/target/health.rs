@@ -4,6 +4,7 @@ use super::Target;
 use crate::failure::Failure;
 use crate::ports::ListRequest;
 use driftless_flux::{HealthCheckExpr, reason, timestamp};
+use driftless_fuel::Tank;
 use driftless_manifest::{Gvk, Object};
 use driftless_plans::health::{self, Assessment, Health as Status, HealthExprs};
 use serde_json::Value;
@@ -63,11 +64,11 @@ fn unknown(error: &dyn std::fmt::Display) -> Assessment {
     }
 }
 
-/// Parses the expressions of `spec.healthCheckExprs`.
+/// Parses the expressions of `spec.healthCheckExprs`, whose evaluations charge the fuel of a step.
 ///
 /// # Errors
 /// An expression is not valid.
-pub fn expressions(checks: &[HealthCheckExpr]) -> Result<HealthExprs, Failure> {
+pub fn expressions(checks: &[HealthCheckExpr], step: &Tank) -> Result<HealthExprs, Failure> {
     let checks = checks.iter().map(|check| health::HealthCheck {
         api_version: check.api_version.clone(),
         kind: check.kind.clone(),
@@ -76,5 +77,6 @@ pub fn expressions(checks: &[HealthCheckExpr]) -> Result<HealthExprs, Failure> {
         current: check.current.clone(),
     });
     let checks: Vec<_> = checks.collect();
-    HealthExprs::parse(&checks).map_err(|error| Failure::terminal(reason::INVALID_CEL, error))
+    HealthExprs::parse(&checks, step)
+        .map_err(|error| Failure::terminal(reason::INVALID_CEL, &error).caused_by(error))
 }

@@ -5,6 +5,7 @@ use driftless_cel::tree::{children, invalid_pattern, walk};
 use driftless_cel::{
     Data, DeclarationError, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions,
 };
+use driftless_fuel::Tank;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -14,6 +15,7 @@ const LIMITS: Limits = Limits {
     operators: 600,
     work: 1 << 30,
     text: 64 << 20,
+    steps: 40_000_000,
 };
 
 /// The reason that an expression has no result. Never contains values of the object.
@@ -35,6 +37,7 @@ static ENV: LazyLock<Result<Arc<Env>, DeclarationError>> =
 pub(super) struct Expression {
     env: Arc<Env>,
     parsed: driftless_cel::Expression,
+    fuel: Tank,
 }
 
 impl std::fmt::Debug for Expression {
@@ -46,8 +49,8 @@ impl std::fmt::Debug for Expression {
 }
 
 impl Expression {
-    /// Parses an expression.
-    pub(super) fn parse(text: &str) -> Result<Self, CelError> {
+    /// Parses an expression, whose evaluations charge the fuel of a step.
+    pub(super) fn parse(text: &str, step: &Tank) -> Result<Self, CelError> {
         let fail = |message: String| CelError::Parse {
             expression: excerpt(text),
             message,
@@ -69,7 +72,8 @@ impl Expression {
             })
         })?;
         let env = Arc::clone(env);
-        let expression = Self { env, parsed };
+        let fuel = step.clone();
+        let expression = Self { env, parsed, fuel };
         expression.check_patterns()?;
         Ok(expression)
     }
@@ -137,7 +141,7 @@ impl Expression {
         &self,
         variables: impl Iterator<Item = (&'v str, &'v Value)>,
     ) -> Result<driftless_cel::Value, CelError> {
-        let mut data = Data::new(self.env.clone());
+        let mut data = Data::new(self.env.clone(), &self.fuel);
         for (name, value) in variables {
             data.add(name, value);
         }

@@ -293,8 +293,8 @@ fn object(
         "metadata": {"name": id.name, "namespace": id.namespace},
         "spec": {"sourceRef": {"apiVersion": generator.object.api_version(),
             "kind": by.kind.as_str(), "name": by.name, "namespace": by.namespace}}});
-    let mut object =
-        Object::new(object).map_err(|error| Failure::terminal(reason::FAILED, error))?;
+    let mut object = Object::new(object)
+        .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
     let common = generator.spec.common_metadata.clone().unwrap_or_default();
     for (key, value) in output.labels.iter().chain(&common.labels) {
         object.set_label(key, value);

@@ -56,10 +56,10 @@ pub(super) async fn make(
     files: BTreeMap<String, Source>,
 ) -> Result<Vec<Output>, Failure> {
     let wanted = expand(generator, &files)
-        .map_err(|error| Failure::terminal(reason::VALIDATION_FAILED, error))?;
+        .map_err(|error| Failure::terminal(reason::VALIDATION_FAILED, &error).caused_by(error))?;
     let sizes = observed.iter().filter_map(|one| one.artifact.size);
     let memory = sizes.sum::<u64>();
-    let (files, mut budget) = (Arc::new(files), Budget::default());
+    let (files, mut budget) = (Arc::new(files), Budget::of_step(&context.fuel));
     let mut outputs: Vec<Output> = Vec::with_capacity(wanted.len());
     for Expanded { artifact, labels } in wanted {
         let id = generator.artifact(&artifact.name, artifact.namespace.as_deref());

@@ -7,6 +7,7 @@ use driftless_flux::{
     FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
 };
 use driftless_kernel::concurrent;
+use driftless_kernel::context::step_fuel;
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{
     Cause, ListRequest, Patch, PatchRequest, PortError, Ports, Request, Resource,
@@ -79,8 +80,10 @@ impl Filters {
     /// An expression is not valid, or the body is not a JSON object.
     pub fn new(receiver: &Receiver, delivery: &Delivery<'_>, seen: Seen) -> Result<Self, Refusal> {
         let spec = &receiver.spec;
+        // All filters of a delivery together have what a step has.
+        let fuel = step_fuel();
         let parse = |text: Option<&str>| {
-            let parse = |text| ResourceFilter::parse(text, receiver.is_oidc());
+            let parse = |text| ResourceFilter::parse(text, receiver.is_oidc(), &fuel);
             let parsed = text.map(parse).transpose();
             // The step reports it in the status.
             parsed

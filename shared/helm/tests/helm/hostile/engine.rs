@@ -66,6 +66,7 @@ pub fn options() -> Options {
         entropy: [0; 32],
         lookups: None,
         limits: Limits::default(),
+        fuel: Default::default(),
     }
 }
 
