@@ -4,6 +4,20 @@ use ::cel::common::types::{CelBool, CelInt, CelString, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
+/// The names of CEL's own types.
+pub const TYPES: [&str; 10] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+];
+
 /// Returns the language with CEL's own functions and cel-go's extensions for strings, encodings
 /// and sets.
 ///
