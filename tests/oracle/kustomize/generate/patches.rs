@@ -183,7 +183,7 @@ pub fn way(body: &Yaml, random: &mut Random) -> Way {
 
 fn pointer(way: &Way) -> String {
     let part = |step: &Step| match step {
-        Step::Key(key) => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Step::Key(key) => format!("/{}", escape(key)),
         Step::Item(place, _) => format!("/{place}"),
     };
     way.iter().map(part).collect()
