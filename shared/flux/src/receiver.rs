@@ -261,6 +261,7 @@ pub struct OidcValidation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_manifest::Object;
     use serde_json::{Value, json};
 
     fn receiver(spec: &Value) -> Receiver {

@@ -7,7 +7,7 @@ pub struct Client {
     asked: u64,
 }
 
-/// Returns a clock that stands still; each seed has its own random numbers.
+/// Returns a clock that does not move; each seed has its own random numbers.
 pub fn clock(seed: u64) -> Clock {
     Clock {
         now: "2026-01-01T00:00:00Z".parse().unwrap(),

@@ -1,7 +1,7 @@
 //! Tests across several requests: history, controllers, many servers.
 
 use super::client::{Client, clock};
-use driftless_apiserver::{Body, HISTORY, Request, Server, User, Watch};
+use driftless_apiserver::{Body, HISTORY, Watch};
 use serde_json::{Value, json};
 
 impl Client {
