@@ -17,10 +17,11 @@ pub fn clock(seed: u64) -> Clock {
 
 impl Client {
     pub fn new() -> Self {
-        Self {
-            server: Server::new(clock(0)),
-            asked: 0,
-        }
+        Self::of(Server::new(clock(0)))
+    }
+
+    pub fn of(server: Server) -> Self {
+        Self { server, asked: 0 }
     }
 
     pub fn ask(&mut self, method: &str, target: &str, media: &str, body: &[u8]) -> Response {

@@ -236,12 +236,7 @@ fn hostile_bodies_are_refused() {
 #[test]
 fn servers_are_independent() {
     let first = Client::new().server;
-    let mut all: Vec<Client> = (0..100)
-        .map(|_| Client {
-            server: first.clone(),
-            asked: 0,
-        })
-        .collect();
+    let mut all: Vec<Client> = (0..100).map(|_| Client::of(first.clone())).collect();
     for client in &mut all {
         for number in 0..20 {
             client.send("POST", MAPS, &map(&format!("m{number}")));
