@@ -15,8 +15,7 @@ use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
 use driftless_harness::usage::{peak, used};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo,
-    Render, values,
+    Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, Render, values,
 };
 use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBudget};
 use driftless_manifest::yaml::{self, Dialect};
@@ -180,18 +179,8 @@ fn build(files: &Files, scale: Scale) -> String {
 fn helm_options(compat: Compat, limits: TemplateLimits) -> HelmOptions {
     HelmOptions {
         compat,
-        release: ReleaseInfo {
-            name: "rel".to_owned(),
-            namespace: "ns".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
-        capabilities: Capabilities::default(),
-        now: (0, 0),
-        entropy: [0; 32],
-        lookups: None,
         limits,
-        fuel: Tank::default(),
+        ..HelmOptions::new("rel", "ns")
     }
 }
 

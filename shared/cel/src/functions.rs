@@ -6,6 +6,20 @@ use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
 use crate::meter;
 
+/// The names of CEL's own types.
+pub const TYPES: [&str; 10] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+];
+
 /// Returns the language with CEL's own functions and cel-go's extensions for strings, encodings
 /// and sets.
 ///

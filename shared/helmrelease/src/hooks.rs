@@ -105,15 +105,9 @@ impl Attempt<'_> {
                     left.push((live.id(), health_text(Health::Terminating, "")));
                 }
             }
-            if left.is_empty() {
-                return Ok(Step::Done);
-            }
-            match self.pause(&mut pauses).await? {
-                PollDecision::Poll => {}
-                PollDecision::StepEnds => return Ok(Step::Waiting(list(&left))),
-                PollDecision::TooLate => {
-                    return Err(PhaseError::Failed(self.termination_timeout_message(&left)));
-                }
+            let paused = self.pause_for(&left, &mut pauses, Self::termination_timeout_message);
+            if let Some(end) = paused.await? {
+                return Ok(end);
             }
         }
     }

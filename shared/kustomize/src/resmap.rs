@@ -1,9 +1,9 @@
 //! The objects of a build, in order, with unique ids.
 
 use crate::error::{Error, ErrorKind};
-use crate::node::{Node, Scalar, Style};
+use crate::node::Node;
 use crate::resid::Id;
-use crate::resource::{Behavior, Resource};
+use crate::resource::{Behavior, Resource, text_map};
 use crate::schema::Schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -202,23 +202,8 @@ fn merge_data(node: &mut Node, field: &str, mut data: BTreeMap<String, String>) 
     let Some(map) = node.as_map_mut() else { return };
     map.remove(field);
     if !data.is_empty() {
-        map.insert(field, data_map(data));
+        map.insert(field, text_map(data));
     }
-}
-
-/// Creates a map of strings; those of several lines are blocks.
-pub(crate) fn data_map(data: BTreeMap<String, String>) -> Node {
-    let pair = |(key, text): (String, String)| {
-        let style = Style::of_new(&text);
-        (
-            key,
-            Node::Scalar(Scalar {
-                style,
-                ..Scalar::str(text)
-            }),
-        )
-    };
-    Node::Map(data.into_iter().map(pair).collect())
 }
 
 /// Encodes base64 like kustomize: in lines of 70 characters if there is more than one line.

@@ -3,6 +3,7 @@
 //! indexes of lists may count from the end, `test` of a missing field against null passes, and an
 //! operation without a value has the value null.
 
+use crate::pointer;
 use crate::value_cost::{check_depth, value_nodes};
 use driftless_fuel::{Fuel, OutOfFuel};
 use serde_json::Value;
@@ -274,7 +275,7 @@ fn parent<'v>(
     let mut parts = path
         .split('/')
         .skip(1)
-        .map(|part| part.replace("~1", "/").replace("~0", "~"));
+        .map(|part| pointer::unescape(part).into_owned());
     let mut last = parts.next().ok_or_else(missing)?;
     let mut at = document;
     for part in parts {

@@ -2,8 +2,7 @@
 
 use crate::include;
 use driftless_flux::{
-    ArtifactGenerator, FluxKind, FluxObject as _, GitRepository, HelmChart, HelmRelease,
-    Kustomization, ObjectRef,
+    ArtifactGenerator, FluxKind, GitRepository, HelmChart, HelmRelease, Kustomization, ObjectRef,
 };
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;

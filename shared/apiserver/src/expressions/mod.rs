@@ -4,6 +4,7 @@
 pub(crate) mod library;
 mod name_resolution;
 mod network;
+pub(crate) mod own_type;
 mod quantity;
 
 use driftless_go::Error as GoError;

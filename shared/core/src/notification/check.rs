@@ -4,7 +4,7 @@ use super::connection;
 use super::following::{self, Following};
 use super::sending::{self, Done};
 use driftless_flux::{
-    Alert, AlertOptions, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec,
+    Alert, AlertOptions, AlertSpec, FluxSpec, NotificationStatus, Provider, ProviderSpec, Typed,
     reason,
 };
 use driftless_kernel::context::Context;
@@ -15,14 +15,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A spec with a step.
-pub(crate) trait Check: NotificationSpec {
+pub(crate) trait Check: FluxSpec<Status = NotificationStatus> {
     /// The data that is remembered between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
     /// Checks the object, and does its work.
     async fn run(
         context: &Context<'_>,
-        object: &NotificationObject<Self>,
+        object: &Typed<Self>,
         memory: &mut Self::Memory,
     ) -> Result<Done, Failure>;
 

@@ -123,7 +123,7 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
 /// Returns whether the last notification of this generation was not sent.
 fn is_failing(provider: &Provider) -> bool {
     let ready = provider.status.conditions.ready();
-    let generation = driftless_flux::generation(&provider.object);
+    let generation = provider.generation();
     ready.is_some_and(|ready| {
         ready.reason == reason::NOTIFICATION_FAILED && ready.observed_generation == generation
     })

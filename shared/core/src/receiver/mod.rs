@@ -4,8 +4,8 @@
 pub mod paths;
 
 use driftless_flux::{
-    ConditionStatus, NOTIFICATION_CONTROLLER, READY, RECONCILING, Receiver, ReceiverStatus,
-    STALLED, duration_text, generation, reason, rfc3339,
+    ConditionStatus, NOTIFICATION_CONTROLLER, READY, Receiver, ReceiverStatus, duration_text,
+    reason, rfc3339,
 };
 use driftless_fuel::Tank;
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
@@ -202,22 +202,10 @@ fn succeeded(
     status: &mut ReceiverStatus,
     path: String,
 ) -> StepEnd {
-    let (generation, now) = (
-        generation(&receiver.object),
-        rfc3339(context.ports.clock.now()),
-    );
+    let (generation, now) = (receiver.generation(), rfc3339(context.ports.clock.now()));
     let message = format!("Receiver initialized for path: {path}");
-    for gone in [RECONCILING, STALLED] {
-        status.conditions.remove(gone);
-    }
-    status.conditions.set(
-        READY,
-        ConditionStatus::True,
-        reason::META_SUCCEEDED,
-        &message,
-        generation,
-        &now,
-    );
+    let conditions = &mut status.conditions;
+    conditions.set_ready(reason::META_SUCCEEDED, &message, generation, &now);
     status.observed_generation = Some(generation);
     status.webhook_path = path;
     let is_new = status.webhook_path != receiver.status.webhook_path
@@ -246,28 +234,20 @@ async fn failed(
             return StepEnd::Failed(failure, LONGEST_RETRY);
         }
     }
-    let (generation, now) = (
-        generation(&receiver.object),
-        rfc3339(context.ports.clock.now()),
-    );
+    let (generation, now) = (receiver.generation(), rfc3339(context.ports.clock.now()));
     let Failure {
         reason, message, ..
     } = &failure;
     let is_terminal = failure.class == Class::Terminal;
-    let mut set = |kind: &str, value, reason: &str, message: &str| {
-        let conditions = &mut status.conditions;
-        conditions.set(kind, value, reason, message, generation, &now);
-    };
-    set(READY, ConditionStatus::False, reason, message);
+    let conditions = &mut status.conditions;
+    let not_ready = ConditionStatus::False;
+    conditions.set(READY, not_ready, reason, message, generation, &now);
     if is_terminal {
-        set(STALLED, ConditionStatus::True, reason, message);
-        status.conditions.remove(RECONCILING);
+        conditions.set_stalled(reason, message, generation, &now);
         status.observed_generation = Some(generation);
     } else {
         let retry = reason::PROGRESSING_WITH_RETRY;
-        let progress = "Reconciliation in progress";
-        set(RECONCILING, ConditionStatus::True, retry, progress);
-        status.conditions.remove(STALLED);
+        conditions.set_reconciling(retry, "Reconciliation in progress", generation, &now);
     }
     let before = receiver.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &ready.message)) != Some((*reason, message)) {

@@ -2,7 +2,7 @@
 //! (`tests/oracle/alerts`).
 
 use driftless_core::notification::{combined, commit_status, conflicts, is_for};
-use driftless_flux::{Alert, FluxEvent, FluxObject as _, Provider};
+use driftless_flux::{Alert, FluxEvent, Provider};
 use driftless_kernel::context::events::selects;
 use driftless_manifest::Object;
 use serde_json::{Value, json};

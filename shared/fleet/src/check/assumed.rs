@@ -9,9 +9,7 @@ use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
 use driftless_adapters::offline::BEHIND_THE_NETWORK;
-use driftless_flux::{
-    ArtifactGenerator, FluxKind, FluxObject as _, GENERATOR_UID, ObjectRef, reason,
-};
+use driftless_flux::{ArtifactGenerator, FluxKind, GENERATOR_UID, ObjectRef, reason};
 use driftless_kernel::ports::{Patch, PatchRequest};
 use driftless_kernel::repository;
 use driftless_manifest::Object;

@@ -1,6 +1,7 @@
 //! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values,
 //! comparable numbers of different types, and the functions for strings, encodings and sets.
 
+use driftless_cel::functions::TYPES;
 use driftless_cel::tree::{children, invalid_pattern, walk};
 use driftless_cel::{
     Data, DeclarationError, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions,
@@ -96,7 +97,9 @@ impl Expression {
         let free = walk(self.parsed.tree(), &mut |node, bound| match &node.expr {
             Expr::Ident(name) => {
                 let name = name.as_str();
-                let is_known = [bound, known, &NAMES].iter().any(|all| all.contains(&name));
+                let is_known = [bound, known, &TYPES, &NAMES]
+                    .iter()
+                    .any(|all| all.contains(&name));
                 if is_known { Ok(Vec::new()) } else { Err(name) }
             }
             _ => Ok(children(node)),
@@ -153,18 +156,8 @@ impl Expression {
     }
 }
 
-/// Names that CEL itself defines: types, and namespaces of functions.
-const NAMES: [&str; 18] = [
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
+/// Names that CEL itself defines, besides [`TYPES`]: types, and namespaces of functions.
+const NAMES: [&str; 8] = [
     "duration",
     "timestamp",
     "google",

@@ -319,11 +319,10 @@ async fn write_status(
     let old = old.unwrap_or_else(|| json!({}));
     let mut conditions = Conditions::of(live);
     let now = rfc3339(context.ports.clock.now());
-    let (value, message) = (ConditionStatus::True, "Artifact is ready");
-    let generation = generation(live);
+    let (message, generation) = ("Artifact is ready", generation(live));
     conditions.set(
         READY,
-        value,
+        ConditionStatus::True,
         reason::META_SUCCEEDED,
         message,
         generation,

@@ -11,7 +11,7 @@ use driftless_flux::{
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::compute;
-use driftless_manifest::FileTree;
+use driftless_manifest::{FileTree, names};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,8 +123,8 @@ fn check_use(observed: &[Observed], id: &ObjectRef) -> Result<(), Failure> {
         );
         return Err(Failure::terminal(reason::VALIDATION_FAILED, message));
     }
-    let is_name = |text: &str| path_pattern::is_object_name(text) && !text.contains('.');
-    if !path_pattern::is_object_name(name) || !is_name(&id.namespace) {
+    let problems = [names::subdomain(name), names::label(&id.namespace)].concat();
+    if !problems.is_empty() {
         let (name, namespace) = (name.escape_debug(), id.namespace.escape_debug());
         let message = format!(
             "artifact '{name}' of namespace '{namespace}': expected valid names of Kubernetes objects"
