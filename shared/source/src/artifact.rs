@@ -461,12 +461,14 @@ mod tests {
         let path = TreePath::new("unpacked-once.yaml").unwrap();
         tree.insert(path, EntryKind::File, "a: b\n").unwrap();
         let stored = now(store(&ports, tree, "main@sha1:1")).unwrap();
-        let first = now(load(&ports, &stored)).unwrap();
-        let second = now(load(&ports, &stored)).unwrap();
+        let first = now(load(&ports, &stored, &Tank::default())).unwrap();
+        let second = now(load(&ports, &stored, &Tank::default())).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         now(ports.blobs.delete(&stored.path)).unwrap();
         assert_eq!(
-            now(load(&ports, &stored)).unwrap_err().kind,
+            now(load(&ports, &stored, &Tank::default()))
+                .unwrap_err()
+                .kind,
             ErrorKind::NotFound
         );
     }

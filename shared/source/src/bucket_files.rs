@@ -383,14 +383,14 @@ mod tests {
     fn read(
         buckets: &MemoryBuckets,
         spec: &BucketSpec,
-        limits: FetchLimits,
+        limits: &FetchLimits,
     ) -> Result<(Vec<String>, Vec<String>), Invalid> {
         let bucket = open(buckets, NAME);
         let clock = TestClock::default();
         let files = Files {
             bucket: bucket.as_ref(),
             name: NAME,
-            limits,
+            limits: limits.clone(),
             clock: &clock,
             end: Duration::from_secs(1),
         };
@@ -446,7 +446,7 @@ mod tests {
         let buckets = bucket(&keys);
         let all = limits(100, 1 << 20);
         let kept = |buckets: &MemoryBuckets, prefix: &str, ignore: &str| {
-            let (keys, names) = read(buckets, &spec(prefix, ignore), all).unwrap();
+            let (keys, names) = read(buckets, &spec(prefix, ignore), &all).unwrap();
             assert!(
                 keys.iter().all(|key| names.contains(key)),
                 "{keys:?} {names:?}"
@@ -481,7 +481,7 @@ mod tests {
             "docs/c.md logo.png n/.sourceignore"
         );
         assert_eq!(kept(&buckets, "apps/", ""), "");
-        let (_, names) = read(&buckets, &spec("docs/", ""), all).unwrap();
+        let (_, names) = read(&buckets, &spec("docs/", ""), &all).unwrap();
         assert_eq!(names, [".sourceignore", "docs/c.md"]);
     }
 
@@ -489,7 +489,7 @@ mod tests {
     fn keys_stay_inside() {
         let all = limits(100, 1 << 20);
         let names = |keys: &[&str], ignore| {
-            read(&bucket(keys), &spec("", ignore), all).map(|(_, names)| names.join(" "))
+            read(&bucket(keys), &spec("", ignore), &all).map(|(_, names)| names.join(" "))
         };
         let long = "n".repeat(MAX_KEY_BYTES + 1);
         assert_eq!(names(&["/abs", "a//b"], "").as_deref(), Ok("a/b abs"));
@@ -519,9 +519,9 @@ mod tests {
     #[test]
     fn more_than_the_limits() {
         let buckets = bucket(&["one", "two", "three"]);
-        assert!(read(&buckets, &spec("", ""), limits(3, 11)).is_ok());
+        assert!(read(&buckets, &spec("", ""), &limits(3, 11)).is_ok());
         for limits in [limits(2, 11), limits(3, 10)] {
-            let refused = read(&buckets, &spec("", ""), limits).unwrap_err();
+            let refused = read(&buckets, &spec("", ""), &limits).unwrap_err();
             assert!(
                 refused
                     .to_string()
@@ -529,7 +529,7 @@ mod tests {
                 "{refused}"
             );
         }
-        assert!(read(&buckets, &spec("", "three"), limits(3, 6)).is_ok());
+        assert!(read(&buckets, &spec("", "three"), &limits(3, 6)).is_ok());
     }
 
     #[test]

@@ -228,6 +228,7 @@ mod tests {
                 file("prod.yaml", "replicas: 3\nimage: {tag: b}\n"),
                 file("templates/a.yaml", "a: {{ .Values.replicas }}\n"),
             ],
+            limits: LoadLimits::default(),
         }
     }
 

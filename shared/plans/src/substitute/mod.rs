@@ -355,7 +355,7 @@ mod tests {
             "data": {"a": "${A#*b}".repeat(3)}});
         let object = Object::new(value).unwrap();
         let vars = vars(&[("A", &"a".repeat(1_500))]);
-        let fuel = fuel();
+        let fuel = fuel(&Tank::default());
         let error = (0..1_000)
             .find_map(|_| object_within(&object, &vars, SubstituteOptions::default(), &fuel).err());
         let error = error.unwrap().to_string();
