@@ -137,7 +137,7 @@ pub async fn build(
         BuildStop::Failed(failure) => {
             Error::from(failure).next(format!("correct the file in {}", place.root.display()))
         }
-        BuildStop::Needs(_) | BuildStop::NeedsKeys(_) => {
+        BuildStop::NeedsFiles(_) | BuildStop::Needs(_) | BuildStop::NeedsKeys(_) => {
             Error::new(format!("{}: the build needs a remote base", owner.id))
                 .next("a diff reads local files only: copy the base into the repository")
         }

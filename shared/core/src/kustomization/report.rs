@@ -276,6 +276,16 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Ends a step that must do more than it may: another one is queued.
+    pub fn defer(self) -> driver::Report<Kustomization> {
+        driver::Report {
+            status: self.owner.status.clone(),
+            object: self.owner,
+            changed: Vec::new(),
+            end: driver::StepEnd::Deferred,
+        }
+    }
+
     /// Ends the step without a failure.
     pub fn succeed(mut self, context: &Context<'_>, end: RunEnd) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
@@ -283,6 +293,7 @@ impl<'a> Progress<'a> {
         self.report_changes(context);
         let mut outcome = Outcome::default();
         match end {
+            RunEnd::Deferred => return self.defer(),
             RunEnd::Waiting(open) => {
                 let message = self.progress_message("Running health checks");
                 self.new.conditions.remove(STALLED);

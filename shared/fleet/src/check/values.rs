@@ -199,6 +199,7 @@ async fn unset(
         wait_budget: Duration::ZERO,
         events: Recorder::default(),
         is_rehearsal: false,
+        only_moves_revision: false,
     };
     let unset = variables::unset(&context, &owner).await.unwrap_or_default();
     let value = |name: String| (name.clone(), placeholder(&name));

@@ -39,6 +39,9 @@ pub struct Context<'a> {
     /// True if the sweep rehearses the step, to find whether it would do anything. The sweep itself
     /// compares the applied objects with their fingerprints.
     pub is_rehearsal: bool,
+    /// True if the object was listed for many steps, and the step may only move its revision: one
+    /// that must do more is queued, and reads the object again.
+    pub only_moves_revision: bool,
 }
 
 impl<'a> Context<'a> {
@@ -52,6 +55,7 @@ impl<'a> Context<'a> {
             wait_budget: Duration::ZERO,
             events: Recorder::default(),
             is_rehearsal: true,
+            only_moves_revision: false,
         }
     }
 }
