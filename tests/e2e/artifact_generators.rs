@@ -44,6 +44,18 @@ impl World {
         world
     }
 
+    /// Starts a world whose generator has made the artifact that its Kustomization applied.
+    fn applied() -> Self {
+        let world = Self::start();
+        for object in [generator(), kustomization()] {
+            world.create(&object);
+        }
+        world.sweep();
+        world.sweep();
+        world.assert_ready("Kustomization");
+        world
+    }
+
     fn hub(&self) -> &dyn Node {
         self.site.cluster("hub")
     }
@@ -56,9 +68,7 @@ impl World {
 
     /// Lets the sweep find what is due.
     fn sweep(&self) {
-        self.site.advance(Duration::from_secs(90));
-        self.site.sweep();
-        self.site.settle();
+        self.site.sweep_after(Duration::from_secs(90));
     }
 
     fn artifact(&self, name: &str) -> Option<Value> {
@@ -442,13 +452,7 @@ fn a_path_pattern_and_exported_inputs() {
 /// that another object stored.
 #[test]
 fn a_forged_status_reads_nothing() {
-    let world = World::start();
-    for object in [generator(), kustomization()] {
-        world.create(&object);
-    }
-    world.sweep();
-    world.sweep();
-    world.assert_ready("Kustomization");
+    let world = World::applied();
     let secret = world.artifact("web-app").unwrap()["status"]["artifact"].clone();
     let space = "team";
     world.site.cluster("hub").namespace(space);
@@ -588,13 +592,7 @@ fn a_forged_label_changes_nothing() {
 
 #[test]
 fn an_artifact_that_is_lost_is_made_again() {
-    let world = World::start();
-    for object in [generator(), kustomization()] {
-        world.create(&object);
-    }
-    world.sweep();
-    world.sweep();
-    world.assert_ready("Kustomization");
+    let world = World::applied();
     world.site.lose("artifacts/");
     world.site.push(APP, &[config("yellow")]);
     for _ in 0..4 {

@@ -66,9 +66,7 @@ fn world() -> Embedded {
 fn settle(world: &Embedded) {
     world.settle();
     for _ in 0..3 {
-        world.advance(Duration::from_secs(60));
-        world.sweep();
-        world.settle();
+        world.sweep_after(Duration::from_secs(60));
     }
 }
 

@@ -10,12 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: "acme/external",
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub("acme/external");
 const SPACE: &str = "flux-system";
 
 struct World {
@@ -61,9 +56,7 @@ impl World {
 
     /// Lets the sweep find what is due.
     fn sweep(&self) {
-        self.site.advance(Duration::from_secs(90));
-        self.site.sweep();
-        self.site.settle();
+        self.site.sweep_after(Duration::from_secs(90));
     }
 
     fn data(&self) -> Value {

@@ -1,41 +1,19 @@
 //! Fields of applied objects that `spec.ignore` leaves to other writers.
 
-use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
+use driftless_tests::objects::{apps, deployment};
 use driftless_tests::site::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
 const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
+/// A time after which all sources and Kustomizations are due.
+const INTERVAL: Duration = Duration::from_secs(900);
 const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
-
-fn kustomization(ignore: &str) -> Change {
-    let text = format!(
-        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: apps\n  namespace: flux-system\n\
-         spec:\n  interval: 10m\n  path: ./apps\n  prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n{ignore}"
-    );
-    Change::write("clusters/hub/apps.yaml", text)
-}
 
 const IGNORE: &str =
     "  ignore:\n  - paths: [/spec/replicas]\n    target:\n      kind: Deployment\n";
-
-fn deployment(image: &str) -> Change {
-    let text = format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: default\nspec:\n  replicas: 1\n  \
-         selector:\n    matchLabels: {{app: web}}\n  template:\n    metadata:\n      labels: {{app: web}}\n    \
-         spec:\n      containers:\n      - name: web\n        image: {image}\n"
-    );
-    Change::write("apps/web.yaml", text)
-}
-
-/// Runs all that is due after the intervals of the sources.
-fn step(world: &Embedded) {
-    world.advance(Duration::from_secs(900));
-    world.sweep();
-    world.settle();
-}
 
 /// Reads the cluster again, as the timer does for an object that is due.
 fn reconcile(world: &Embedded) {
@@ -52,8 +30,8 @@ fn state(world: &Embedded) -> (Value, Value) {
 
 fn start(ignore: &str) -> Embedded {
     let world = Embedded::start(&HUB, &[]);
-    world.commit(FLEET, &[kustomization(ignore), deployment("web:1")]);
-    step(&world);
+    world.commit(FLEET, &[apps(ignore), deployment("web:1")]);
+    world.sweep_after(INTERVAL);
     world
 }
 
@@ -76,11 +54,11 @@ fn a_value_of_another_writer_stays() {
     reconcile(&world);
     assert_eq!(state(&world), (json!(5), json!("web:1")));
     world.commit(FLEET, &[deployment("web:2")]);
-    step(&world);
+    world.sweep_after(INTERVAL);
     assert_eq!(state(&world), (json!(5), json!("web:2")));
     // Without the rule the value is that of the repository.
-    world.commit(FLEET, &[kustomization("")]);
-    step(&world);
+    world.commit(FLEET, &[apps("")]);
+    world.sweep_after(INTERVAL);
     assert_eq!(state(&world), (json!(1), json!("web:2")));
 }
 
@@ -95,7 +73,7 @@ fn a_field_that_another_manager_applied_becomes_its_own() {
     hub.send("PATCH", &uri, "application/apply-patch+yaml", Some(&object))
         .expect("apply the replicas");
     world.commit(FLEET, &[deployment("web:2")]);
-    step(&world);
+    world.sweep_after(INTERVAL);
     assert_eq!(state(&world), (json!(7), json!("web:2")));
     let web = hub.get(WEB);
     let managers = web["metadata"]["managedFields"]
@@ -122,13 +100,13 @@ fn an_object_that_exists_keeps_the_value() {
             {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:0"}]}}}});
     let hub = world.cluster("hub");
     hub.create("/apis/apps/v1/namespaces/default/deployments", &object);
-    world.commit(FLEET, &[kustomization(IGNORE), deployment("web:1")]);
-    step(&world);
+    world.commit(FLEET, &[apps(IGNORE), deployment("web:1")]);
+    world.sweep_after(INTERVAL);
     assert_eq!(state(&world), (json!(3), json!("web:1")));
 }
 
 #[test]
-fn rules_that_are_not_valid_stop_the_kustomization() {
+fn rules_that_are_not_valid_stop_the_apps() {
     for (ignore, expected) in [
         (
             "  ignore:\n  - paths: ['']\n",

@@ -5,6 +5,7 @@ use driftless_harness::github::Change;
 use driftless_kernel::journal::{self, Journal, StepResult, pushes};
 use driftless_tests::charts;
 use driftless_tests::embedded::Embedded;
+use driftless_tests::objects::{apps, deployment};
 use driftless_tests::releases;
 use driftless_tests::site::*;
 use serde_json::json;
@@ -12,29 +13,8 @@ use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
 const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
-
-fn apps(post_build: &str) -> Change {
-    let text = format!(
-        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: apps\n  namespace: flux-system\n\
-         spec:\n  interval: 10m\n  path: ./apps\n  prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n{post_build}"
-    );
-    Change::write("clusters/hub/apps.yaml", text)
-}
-
-fn deployment(image: &str) -> Change {
-    let text = format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: default\nspec:\n  replicas: 1\n  \
-         selector:\n    matchLabels: {{app: web}}\n  template:\n    metadata:\n      labels: {{app: web}}\n    \
-         spec:\n      containers:\n      - name: web\n        image: {image}\n"
-    );
-    Change::write("apps/web.yaml", text)
-}
-
-fn settle(world: &Embedded) {
-    world.advance(Duration::from_secs(900));
-    world.sweep();
-    world.settle();
-}
+/// A time after which all sources and Kustomizations are due.
+const INTERVAL: Duration = Duration::from_secs(900);
 
 fn journal(world: &Embedded, kind: FluxKind, name: &str) -> Journal {
     world.journal("hub", &ObjectRef::new(kind, "flux-system", name))
@@ -64,7 +44,7 @@ fn newest(world: &Embedded) -> Vec<String> {
 fn steps_record_what_they_changed_and_nothing_else() {
     let world = Embedded::start(&HUB, &[]);
     world.commit(FLEET, &[apps(""), deployment("web:1")]);
-    settle(&world);
+    world.sweep_after(INTERVAL);
     assert_eq!(newest(&world), ["Deployment/default/web created"]);
     let source = journal(&world, FluxKind::GitRepository, "flux-system");
     assert_eq!(source.entries[0].result, StepResult::NewRevision);
@@ -81,11 +61,11 @@ fn steps_record_what_they_changed_and_nothing_else() {
     let before = stored(&world);
     world.request("hub", "Kustomization", "flux-system", "apps");
     world.settle();
-    settle(&world);
+    world.sweep_after(INTERVAL);
     assert_eq!(stored(&world), before);
 
     world.commit(FLEET, &[deployment("web:2")]);
-    settle(&world);
+    world.sweep_after(INTERVAL);
     let image = "spec.template.spec.containers[name=web].image web:1 web:2";
     assert_eq!(newest(&world), ["Deployment/default/web configured", image]);
     // The revision of the root changed no file of its build: it landed without an entry.
@@ -115,9 +95,7 @@ fn steps_record_what_they_changed_and_nothing_else() {
     world
         .cluster("hub")
         .patch(web, &json!({"spec": {"replicas": 5}}));
-    world.advance(Duration::from_secs(60));
-    world.sweep();
-    world.settle();
+    world.sweep_after(Duration::from_secs(60));
     assert_eq!(
         newest(&world),
         ["Deployment/default/web configured", "spec.replicas 5 1"]
@@ -127,8 +105,8 @@ fn steps_record_what_they_changed_and_nothing_else() {
 
     // A failure is recorded once, and the journal goes with its object.
     world.commit(FLEET, &[Change::write("apps/web.yaml", "kind: [\n")]);
-    settle(&world);
-    settle(&world);
+    world.sweep_after(INTERVAL);
+    world.sweep_after(INTERVAL);
     let failed = journal(&world, FluxKind::Kustomization, "apps").entries;
     let results: Vec<StepResult> = failed.iter().map(|entry| entry.result).collect();
     assert_eq!(results[..2], [StepResult::Failed, StepResult::Ready]);
@@ -145,8 +123,8 @@ fn steps_record_what_they_changed_and_nothing_else() {
             note,
         ],
     );
-    settle(&world);
-    settle(&world);
+    world.sweep_after(INTERVAL);
+    world.sweep_after(INTERVAL);
     let none: [&str; 0] = [];
     let left = world.stored("journal/hub/kustomizations/flux-system/apps");
     assert_eq!(left, none);
@@ -156,7 +134,7 @@ fn steps_record_what_they_changed_and_nothing_else() {
 fn a_push_is_received_when_its_delivery_is() {
     let world = Embedded::start(&HUB, &[]);
     world.commit(FLEET, &[apps(""), deployment("web:1")]);
-    settle(&world);
+    world.sweep_after(INTERVAL);
     world.push(FLEET, &[deployment("web:2")]);
     let received = world.now();
     // The queue is slow.
@@ -187,9 +165,9 @@ fn no_byte_of_a_secret_is_recorded() {
     );
     let from = "  postBuild:\n    substituteFrom:\n    - kind: Secret\n      name: variables\n";
     world.commit(FLEET, &[apps(from), deployment("web:1")]);
-    settle(&world);
+    world.sweep_after(INTERVAL);
     world.commit(FLEET, &[deployment("web:${TAG}")]);
-    settle(&world);
+    world.sweep_after(INTERVAL);
     let image = "spec.template.spec.containers[name=web].image  ";
     assert_eq!(newest(&world), ["Deployment/default/web configured", image]);
     let all = journal(&world, FluxKind::Kustomization, "apps");

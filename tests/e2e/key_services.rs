@@ -274,9 +274,7 @@ fn a_service_that_does_not_decrypt_is_named() {
         );
         if is_down {
             vault.is_down.store(false, Ordering::Relaxed);
-            world.advance(Duration::from_secs(900));
-            world.sweep();
-            world.settle();
+            world.sweep_after(Duration::from_secs(900));
             let (status, _, message) = ready(hub, "Kustomization", "flux-system", "app");
             assert_eq!(status, "True", "{message}");
         }
@@ -368,9 +366,7 @@ fn a_service_account_asks_the_services_of_clouds() {
             "{message}"
         );
         account(&world);
-        world.advance(Duration::from_secs(900));
-        world.sweep();
-        world.settle();
+        world.sweep_after(Duration::from_secs(900));
         let (_, reason, message) =
             ready(world.cluster("hub"), "Kustomization", "flux-system", "app");
         assert_eq!(reason, SUCCEEDED, "{name}: {message}");
@@ -392,9 +388,7 @@ fn the_installation_asks_only_for_keys_that_the_operator_named() {
         world.change("hub", |settings| {
             settings.role_keys = vec![format!("flux-system/{arn}"), format!("other/{FIRST_KEY}")];
         });
-        world.advance(Duration::from_secs(900));
-        world.sweep();
-        world.settle();
+        world.sweep_after(Duration::from_secs(900));
         let (_, reason, message) =
             ready(world.cluster("hub"), "Kustomization", "flux-system", "app");
         (reason, message)

@@ -203,14 +203,9 @@ impl World {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let answer = self.server.handle(&ApiRequest {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: String::new(),
-            headers: vec![("content-type".to_owned(), media.to_owned())],
-            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
-            user: User::admin("test"),
-        });
+        let request = ApiRequest::new(method, path, User::admin("test"));
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let answer = self.server.handle(&request.with_body(media, body));
         let Body::Json(value, _) = answer.body else {
             panic!("{method} {path}: the answer is not JSON")
         };
@@ -333,18 +328,24 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
+/// Deletes a Kustomization that has applied `count` objects, on a server whose answers take
+/// `latency`.
+async fn delete(count: usize, latency: Duration) -> Run {
+    let world = World::start(latency).await;
+    let inventory = world.fill(count);
+    world.kustomization(&inventory, &json!({}));
+    let path = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/large";
+    world.send("DELETE", path, None);
+    let run = world.run(FluxKind::Kustomization, "large").await;
+    assert_eq!(world.stale(), 0);
+    assert_eq!(world.get(path)["code"], 404);
+    run
+}
+
 #[test]
 fn large_prune() {
     runtime().block_on(async {
-        let world = World::start(Duration::from_millis(100)).await;
-        let inventory = world.fill(5000);
-        world.kustomization(&inventory, &json!({}));
-        let path =
-            "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/large";
-        world.send("DELETE", path, None);
-        let run = world.run(FluxKind::Kustomization, "large").await;
-        assert_eq!(world.stale(), 0);
-        assert_eq!(world.get(path)["code"], 404);
+        let run = delete(5000, Duration::from_millis(100)).await;
         println!(
             "5,000 objects at 100 ms: {} steps, {} requests",
             run.steps, run.requests
@@ -361,15 +362,7 @@ fn large_prune() {
 #[test]
 fn a_deletion_goes_on_in_the_next_step() {
     runtime().block_on(async {
-        let world = World::start(Duration::from_millis(800)).await;
-        let inventory = world.fill(2000);
-        world.kustomization(&inventory, &json!({}));
-        let path =
-            "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/large";
-        world.send("DELETE", path, None);
-        let run = world.run(FluxKind::Kustomization, "large").await;
-        assert_eq!(world.stale(), 0);
-        assert_eq!(world.get(path)["code"], 404);
+        let run = delete(2000, Duration::from_millis(800)).await;
         assert_eq!(run.cut_off, 0);
         assert!((2..=5).contains(&run.steps), "{} steps", run.steps);
         let rest = run.requests - 2000;

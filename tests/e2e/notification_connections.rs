@@ -34,9 +34,7 @@ fn config(value: &str) -> Change {
 fn first_sync(world: &Embedded) {
     world.allow_local("hub");
     world.commit(FLEET, &[config("1")]);
-    world.advance(Duration::from_secs(900));
-    world.sweep();
-    world.settle();
+    world.sweep_after(Duration::from_secs(900));
 }
 
 fn world() -> Embedded {
@@ -382,9 +380,7 @@ fn after_death(annotations: Value) -> (Vec<Value>, Vec<Value>) {
     assert_eq!(before.len(), 1, "{before:#?}");
     assert!(!world.stored("notifications/hub/pending/").is_empty());
     for _ in 0..10 {
-        world.advance(Duration::from_secs(60));
-        world.sweep();
-        world.settle();
+        world.sweep_after(Duration::from_secs(60));
     }
     assert!(world.stored("notifications/hub/pending/").is_empty());
     (before, service.take())

@@ -16,9 +16,7 @@ fn world() -> Embedded {
     let world = Embedded::start(&one_hub("acme/fleet"), &[]);
     world.allow_local("hub");
     world.commit("acme/fleet", &[config_map("one", "1")]);
-    world.advance(Duration::from_secs(900));
-    world.sweep();
-    world.settle();
+    world.sweep_after(Duration::from_secs(900));
     world
 }
 

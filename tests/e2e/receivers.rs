@@ -13,12 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: "acme/receivers",
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub("acme/receivers");
 const SPACE: &str = "flux-system";
 const TOKEN: &str = "token-of-the-receiver";
 const OTHER: &str = "token-of-someone-else";

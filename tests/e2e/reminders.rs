@@ -18,9 +18,7 @@ fn world() -> Embedded {
     let world = Embedded::start(&one_hub(FLEET), &[]);
     world.allow_local("hub");
     world.commit(FLEET, &[Change::write(FILE, RIGHT.to_owned())]);
-    world.advance(Duration::from_secs(900));
-    world.sweep();
-    world.settle();
+    world.sweep_after(Duration::from_secs(900));
     world
 }
 
@@ -37,9 +35,7 @@ fn alert_with(world: &Embedded, service: &Service, annotations: &Value) {
 /// Lets minutes pass, each with a sweep.
 fn pass(world: &Embedded, minutes: u32) {
     for _ in 0..minutes {
-        world.advance(Duration::from_secs(60));
-        world.sweep();
-        world.settle();
+        world.sweep_after(Duration::from_secs(60));
     }
 }
 

@@ -93,18 +93,14 @@ fn world() -> Embedded {
     world.settle();
     let (status, _, message) = ready(hub, "Kustomization", "flux-system", "apps");
     assert_eq!(status, "True", "{message}");
-    world.advance(Duration::from_secs(120));
-    world.sweep();
-    world.settle();
+    world.sweep_after(Duration::from_secs(120));
     world.steps();
     world
 }
 
 /// Lets the interval end, and returns the objects for which the sweep queued a step.
 fn after_interval(world: &Embedded) -> Vec<String> {
-    world.advance(INTERVAL);
-    world.sweep();
-    world.settle();
+    world.sweep_after(INTERVAL);
     world.steps().into_keys().collect()
 }
 

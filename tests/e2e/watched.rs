@@ -119,8 +119,6 @@ fn each_change_is_found_by_the_next_sweep() {
     assert!(hub.find(&at("c1-3")).is_some());
 
     // What the steps wrote is known to the next sweep: it queues nothing.
-    world.advance(Duration::from_secs(60));
-    world.sweep();
-    world.settle();
+    world.sweep_after(Duration::from_secs(60));
     assert!(world.steps().is_empty());
 }

@@ -10,18 +10,20 @@
 //! `DRIFTLESS_HOSTILE_SEED` sets another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS`
 //! another number of them (4 in the default tier, 20 in the acceptance tier, 200 in release).
 
-use driftless_fuel::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits, Tank};
 use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
 use driftless_harness::usage::{peak, used};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo,
-    Render, values,
+    Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, Render, values,
 };
 use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBudget};
 use driftless_manifest::yaml::{self, Dialect};
 use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
-use serde_json::json;
+use driftless_plans::apply::three_way::three_way;
+use driftless_plans::health::{HealthCheck, HealthExprs};
+use driftless_plans::substitute::{self, SubstituteOptions};
+use serde_json::{Value as Json, json};
 use std::num::NonZero;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -160,10 +162,11 @@ fn build(files: &Files, scale: Scale) -> String {
     let work = move || {
         let (reader, root) = (Reader::new(&tree), TreePath::root());
         let options = scale.kustomize();
-        let overlay = match kustomize::kustomization_of(&reader, &root) {
-            Ok(overlay) => overlay,
-            Err(error) => return describe::<(), _>(Err(error)),
-        };
+        let overlay =
+            match kustomize::kustomization_of(&reader, &root, &kustomize::Limits::default()) {
+                Ok(overlay) => overlay,
+                Err(error) => return describe::<(), _>(Err(error)),
+            };
         let build = kustomize::Build::new(&reader, &root).kustomization(&overlay);
         describe(build.options(&options).objects())
     };
@@ -176,17 +179,8 @@ fn build(files: &Files, scale: Scale) -> String {
 fn helm_options(compat: Compat, limits: TemplateLimits) -> HelmOptions {
     HelmOptions {
         compat,
-        release: ReleaseInfo {
-            name: "rel".to_owned(),
-            namespace: "ns".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
-        capabilities: Capabilities::default(),
-        now: (0, 0),
-        entropy: [0; 32],
-        lookups: None,
         limits,
+        ..HelmOptions::new("rel", "ns")
     }
 }
 
@@ -309,6 +303,55 @@ fn pointer(files: &Files, _: Scale) -> String {
     format!("{:?}", object.pointer(&text))
 }
 
+/// Evaluates the file as the expression of a health check, over an object with lists.
+fn health(files: &Files, scale: Scale) -> String {
+    let text = String::from_utf8_lossy(text(files)).into_owned();
+    let items: Vec<usize> = (0..scale.of(100).max(10)).collect();
+    let words = "word ".repeat(scale.of(1_000));
+    let object = json!({"apiVersion": "a.b/v1", "kind": "A", "metadata": {"name": "a"}, "items": items, "words": words});
+    let check = HealthCheck {
+        api_version: "a.b/v1".to_owned(),
+        kind: "A".to_owned(),
+        current: text,
+        ..HealthCheck::default()
+    };
+    let object = Object::new(object).unwrap();
+    let exprs = match HealthExprs::parse(&[check], &Tank::default()) {
+        Ok(exprs) => exprs,
+        Err(error) => return describe::<(), _>(Err(error)),
+    };
+    exprs.assess(&object).map_or_else(String::new, describe)
+}
+
+/// Merges the file as the live object with a list of as many ports, as Helm does without
+/// server-side apply.
+fn merge(files: &Files, scale: Scale) -> String {
+    let Ok(live) = serde_json::from_slice::<Json>(text(files)) else {
+        return "no JSON".to_owned();
+    };
+    let Ok(live) = Object::new(live) else {
+        return "no object".to_owned();
+    };
+    let ports: Vec<Json> = (0..scale.of(20_000))
+        .map(|port| json!({"containerPort": 100_000 + port, "protocol": "TCP"}))
+        .collect();
+    let sent = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"ports": ports}});
+    let sent = Object::new(sent).unwrap();
+    describe(three_way(&sent, &sent, &live, &Tank::default()))
+}
+
+/// Substitutes variables in the file.
+fn substitution(files: &Files, scale: Scale) -> String {
+    let text = String::from_utf8_lossy(text(files)).into_owned();
+    let value = "ab".repeat(scale.of(200_000));
+    let variables = [("A".to_owned(), value)].into();
+    describe(substitute::text(
+        &text,
+        &variables,
+        SubstituteOptions::default(),
+    ))
+}
+
 // Inputs.
 
 const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}\n";
@@ -352,7 +395,41 @@ fn with_replacements(object: String, paths: &[String], options: serde_json::Valu
 
 /// Every input of the review, with the number of its defect, and other inputs that were found
 /// later. The name is part of the seed of the mutations.
-const CASES: [Case; 26] = [
+const CASES: [Case; 30] = [
+    Case {
+        name: "an expression with three loops",
+        make: |_| one("items.all(a, items.all(b, items.all(c, a + b + c >= 0)))".to_owned()),
+        run: health,
+    },
+    Case {
+        name: "an expression that reads a text in each round",
+        make: |_| {
+            let read = "words.contains('none') || words.matches('^(word )*x')";
+            one(format!("items.exists(a, items.exists(b, {read}))"))
+        },
+        run: health,
+    },
+    Case {
+        name: "a merge of long lists with keys",
+        make: |scale| {
+            let ports: Vec<Json> = (0..scale.of(20_000))
+                .map(|port| json!({"containerPort": port, "protocol": "TCP"}))
+                .collect();
+            let owned = json!({"f:spec": {"f:ports": {"k:{\"containerPort\":1,\"protocol\":\"TCP\"}": {}}}});
+            let fields = json!([{"manager": "m", "operation": "Update", "fieldsV1": owned}]);
+            one(
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"ports": ports},
+                "metadata": {"name": "a", "managedFields": fields}})
+                .to_string(),
+            )
+        },
+        run: merge,
+    },
+    Case {
+        name: "patterns over a long variable",
+        make: |scale| one("${A//*a*b*a*b*c/x}${A%%*a*b*c}\n".repeat(scale.of(2_000))),
+        run: substitution,
+    },
     Case {
         name: "1: tags of a long handle",
         make: |scale| {

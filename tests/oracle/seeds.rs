@@ -1,14 +1,7 @@
 //! The seeds of random cases: those that the environment names, the defaults, or new ones.
 
+use driftless_harness::environment::number;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Returns the number in an environment variable, or the default.
-pub fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is not a number: {text}"))
-    })
-}
 
 /// Returns the first seed: from the environment variable, or the default, or from the clock. Prints
 /// it, so that a run can be repeated.

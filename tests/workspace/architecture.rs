@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use driftless_harness::tools;
+use driftless_harness::{files, tools};
 use serde_json::Value;
 
 /// The crates of the workspace that each crate may use. A listed crate that does
 /// not exist is ignored; a crate that is not listed fails the test.
 const MAY_USE: [(&str, &[&str]); 33] = [
-    ("driftless-cel", &[]),
+    ("driftless-cel", &["driftless-fuel"]),
     ("driftless-go", &[]),
     ("driftless-fuel", &[]),
     ("driftless-manifest", &["driftless-fuel", "driftless-go"]),
@@ -37,7 +37,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     ),
     ("driftless-notify", &["driftless-go", "driftless-manifest"]),
     ("driftless-dyff", &["driftless-manifest"]),
-    ("driftless-git", &["driftless-manifest"]),
+    ("driftless-git", &["driftless-fuel", "driftless-manifest"]),
     ("driftless-flux", &["driftless-go", "driftless-manifest"]),
     (
         "driftless-plans",
@@ -52,6 +52,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-kernel",
         &[
+            "driftless-fuel",
             "driftless-go",
             "driftless-manifest",
             "driftless-notify",
@@ -75,6 +76,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-source",
         &[
+            "driftless-fuel",
             "driftless-manifest",
             "driftless-helm",
             "driftless-flux",
@@ -87,6 +89,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-helmrelease",
         &[
+            "driftless-fuel",
             "driftless-go",
             "driftless-manifest",
             "driftless-kustomize",
@@ -136,6 +139,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-adapters",
         &[
+            "driftless-fuel",
             "driftless-manifest",
             "driftless-git",
             "driftless-go",
@@ -151,6 +155,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
     (
         "driftless-fleet",
         &[
+            "driftless-fuel",
             "driftless-manifest",
             "driftless-kustomize",
             "driftless-helm",
@@ -231,7 +236,8 @@ const OUTER: [&str; 4] = [
     "driftless-core",
     "driftless-adapters",
 ];
-const EVERYTHING: [&str; 16] = [
+const EVERYTHING: [&str; 17] = [
+    "driftless-fuel",
     "driftless-go",
     "driftless-manifest",
     "driftless-kustomize",
@@ -478,23 +484,15 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
 /// runs a command may name one.
 #[test]
 fn only_hub_commands_run_credential_plugins() {
-    let mut directories = vec![
-        tools::workspace().join("functions"),
-        tools::workspace().join("shared"),
-    ];
-    let mut users = BTreeSet::new();
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory).expect("list a directory") {
-            let path = entry.expect("an entry").path();
-            let is_source = path.extension().is_some_and(|extension| extension == "rs");
-            if path.is_dir() {
-                directories.push(path);
-            } else if is_source {
-                let text = std::fs::read_to_string(&path).expect("read a file");
-                let root = tools::workspace();
-                let path = path.strip_prefix(&root).expect("a path in the workspace");
-                let uses = text.contains("cluster::Plugin") || text.contains("ExecConfig");
-                users.extend(uses.then(|| path.display().to_string()));
+    let mut users = Vec::new();
+    for group in ["functions", "shared"] {
+        for (path, file) in files::below(&tools::workspace().join(group)) {
+            if !path.ends_with(".rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(file).expect("read a file");
+            if text.contains("cluster::Plugin") || text.contains("ExecConfig") {
+                users.push(format!("{group}/{path}"));
             }
         }
     }
@@ -502,7 +500,7 @@ fn only_hub_commands_run_credential_plugins() {
         "functions/cli/src/hub/plugin.rs",
         "shared/adapters/src/cluster/plugin.rs",
     ];
-    assert_eq!(users.into_iter().collect::<Vec<_>>(), want);
+    assert_eq!(users, want);
     let commands = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub.rs"));
     let commands = commands.expect("functions/cli/src/hub.rs");
     // Only the connection of get, reconcile, suspend and resume uses a plugin, and that of plan.

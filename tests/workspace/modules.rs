@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use driftless_harness::tools;
+use driftless_harness::{files, tools};
 
 /// The modules that each module imports by `crate::MODULE` (without tests), each with a file that
 /// imports it.
@@ -264,11 +264,8 @@ fn only_one_file_writes_to_clusters() {
 }
 
 fn each_source(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
-    for entry in fs::read_dir(directory).expect("a directory of sources") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            each_source(&path, visit);
-        } else if path.extension().is_some_and(|end| end == "rs") {
+    for (_, path) in files::below(directory) {
+        if path.extension().is_some_and(|end| end == "rs") {
             visit(&path, &fs::read_to_string(&path).expect("a source"));
         }
     }

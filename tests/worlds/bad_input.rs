@@ -1,6 +1,7 @@
 //! Bad input: each object reports what is wrong and where, nothing is deleted, the other objects
 //! are reconciled.
 
+use crate::objects::kustomization;
 use crate::site::*;
 use driftless_harness::github::Change;
 use driftless_harness::tools;
@@ -17,14 +18,6 @@ struct Bad {
 fn config_map(name: &str, text: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: apps\ndata:\n  text: {text}\n"
-    )
-}
-
-/// Returns a Kustomization of the directory of its name; `more` is the end of its spec.
-fn sync(name: &str, more: &str) -> String {
-    format!(
-        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {name}\n  namespace: flux-system\n\
-         spec:\n  interval: 10m\n  path: ./{name}\n  prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n{more}"
     )
 }
 
@@ -126,7 +119,10 @@ pub fn everything_breaks_and_is_repaired(site: &dyn Site) {
                 _ => "",
             };
             [
-                Change::write(&format!("clusters/hub/{name}.yaml"), sync(name, more)),
+                Change::write(
+                    &format!("clusters/hub/{name}.yaml"),
+                    kustomization(name, more),
+                ),
                 Change::write(&format!("{name}/config.yaml"), config_map(name, "first")),
             ]
         })

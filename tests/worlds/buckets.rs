@@ -98,12 +98,6 @@ pub struct World<'s> {
 impl<'s> World<'s> {
     /// Starts a hub whose source is the bucket behind an endpoint.
     pub fn start(store: &'s dyn Store, buckets: Arc<dyn Buckets>, endpoint: &str) -> Self {
-        let hub = HubSpec {
-            name: "hub",
-            repository: FLEET,
-            branch: "main",
-            path: "./clusters/hub",
-        };
         let requests = Arc::<Mutex<Vec<String>>>::default();
         let logins = Arc::<Mutex<Vec<BucketLogin>>>::default();
         let recording = RecordingBuckets {
@@ -111,7 +105,7 @@ impl<'s> World<'s> {
             requests: requests.clone(),
             logins: logins.clone(),
         };
-        let site = Embedded::start(&[hub], &[]).with_buckets(Arc::new(recording));
+        let site = Embedded::start(&one_hub(FLEET), &[]).with_buckets(Arc::new(recording));
         site.allow_local("hub");
         let keys = json!({"accesskey": "test", "secretkey": "test"});
         site.cluster("hub").secret(SPACE, "keys", &keys);

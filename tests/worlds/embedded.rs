@@ -19,6 +19,7 @@ use driftless_core::{step, sweep};
 use driftless_flux::GitReference;
 use driftless_flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
 use driftless_harness::cluster::{Refused, Request};
+use driftless_harness::files;
 use driftless_harness::github::{Change, Delivery, sign};
 use driftless_kernel::hub::{self, Settings};
 use driftless_kernel::journal::{self, Journal};
@@ -33,7 +34,7 @@ use driftless_source::index;
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -397,6 +398,13 @@ impl Embedded {
         self.clock.advance(time);
     }
 
+    /// Lets time pass, and runs the steps that the sweep then finds due.
+    pub fn sweep_after(&self, time: Duration) {
+        self.advance(time);
+        self.sweep();
+        self.settle();
+    }
+
     /// Returns the virtual time.
     pub fn now(&self) -> Duration {
         self.clock.now()
@@ -497,26 +505,10 @@ impl Site for Embedded {
     }
 
     fn import(&self, repository: &str, directory: &Path) {
-        let mut changes = Vec::new();
-        let mut directories = vec![directory.to_owned()];
-        while let Some(next) = directories.pop() {
-            for entry in std::fs::read_dir(next).expect("read the directory") {
-                let path = entry.expect("an entry").path();
-                if path.is_dir() {
-                    directories.push(path);
-                    continue;
-                }
-                let name = path
-                    .strip_prefix(directory)
-                    .expect("below")
-                    .to_str()
-                    .expect("UTF-8");
-                changes.push(Change::write(
-                    name,
-                    std::fs::read(&path).expect("read a file"),
-                ));
-            }
-        }
+        let change = |(name, file): (String, PathBuf)| {
+            Change::write(&name, std::fs::read(file).expect("read a file"))
+        };
+        let changes: Vec<Change> = files::below(directory).into_iter().map(change).collect();
         self.commit(repository, &changes);
     }
 
@@ -776,15 +768,9 @@ impl Node for Server {
         media: &str,
         body: Option<&Value>,
     ) -> Result<Value, Refused> {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.server.handle(&ApiRequest {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers: vec![("content-type".to_owned(), media.to_owned())],
-            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
-            user: User::admin("test"),
-        });
+        let request = ApiRequest::new(method, path, User::admin("test"));
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let answer = self.server.handle(&request.with_body(media, body));
         let Body::Json(value, _) = answer.body else {
             panic!("{method} {path}: the answer is not JSON")
         };

@@ -447,15 +447,9 @@ impl Server {
         media: &str,
         body: Option<&Value>,
     ) -> Result<Value, (u16, String)> {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.embedded.handle(&ApiRequest {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers: vec![("content-type".to_owned(), media.to_owned())],
-            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
-            user: User::admin("test"),
-        });
+        let request = ApiRequest::new(method, path, User::admin("test"));
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let answer = self.embedded.handle(&request.with_body(media, body));
         let Body::Json(value, _) = answer.body else {
             panic!("{method} {path}: the answer is not JSON")
         };

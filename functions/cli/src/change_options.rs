@@ -1,7 +1,7 @@
 //! The flags of the commands that change objects of a hub.
 
 use crate::hub::Scope;
-use crate::output::Output;
+use crate::output::{ChangedObjects, Output};
 use driftless_flux::parse_duration;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub struct ChangeOptions {
     #[command(flatten)]
-    pub output: Output,
+    pub output: Output<ChangedObjects>,
     #[command(flatten)]
     pub scope: Scope,
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
-use crate::kinds::{KindCommand, Verb, human};
+use crate::kinds::{KindCommand, KindName, Verb, examples};
 use crate::term;
 use driftless_flux::{FluxKind, is_suspended};
 use driftless_kernel::applier::{Applier, Strategy};
@@ -38,8 +38,12 @@ struct Which {
 }
 
 impl Verb for Which {
-    const NAME: &'static str = "delete";
-    const FLAGS: &'static str = "NAME --silent";
+    fn help(name: &KindName) -> String {
+        examples(&[
+            format!("delete {name} {}", name.example),
+            format!("delete {name} NAME --silent"),
+        ])
+    }
 }
 
 /// Asks, and deletes the object that was read.
@@ -47,9 +51,9 @@ impl Verb for Which {
 /// # Errors
 /// The object does not exist, the answer is not yes, or the user may not delete it.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let (kind, which) = args.command.parts();
+    let KindCommand { kind, args: which } = args.command;
     let hub = args.scope.connection.connect().await?;
-    let (namespace, name, noun) = (&args.scope.namespace, &which.name, human(kind));
+    let (namespace, name, noun) = (&args.scope.namespace, &which.name, KindName::of(kind));
     let object = hub::object(&hub, kind, namespace, name).await?;
     if !which.silent {
         confirm(kind, &object)?;
@@ -75,7 +79,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
 
 /// Asks the user on the terminal.
 fn confirm(kind: FluxKind, object: &Object) -> Result<(), Error> {
-    let noun = human(kind);
+    let noun = KindName::of(kind);
     let (namespace, name) = (object.namespace(), object.name());
     if !std::io::stdin().is_terminal() {
         return Err(Error::new(format!(

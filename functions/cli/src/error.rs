@@ -1,5 +1,7 @@
 //! The error of a command, with its exit code.
 
+use driftless_fleet::excerpt;
+use driftless_fuel::Span;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::PortError;
 use driftless_server::{DataDirectoryError, RegisterError, ServerError, SignalError};
@@ -24,6 +26,8 @@ pub struct Error {
     pub next: Option<String>,
     /// The exit code: 1 failed, 2 wrong usage.
     pub code: u8,
+    /// The line of the file with the error, if its file has no secret values.
+    pub excerpt: Option<String>,
     /// The error that caused this one; its text is part of the message.
     source: Option<Cause>,
 }
@@ -38,6 +42,7 @@ impl Error {
             message: message.to_string(),
             next: None,
             code: 1,
+            excerpt: None,
             source: None,
         }
     }
@@ -109,6 +114,18 @@ impl Error {
         self
     }
 
+    /// Adds the line of the file with the error: `root` is the directory of the files, and `place`
+    /// the file below it. Nothing is added for a file that may have secret values.
+    #[must_use]
+    pub fn at_line(mut self, root: &Path, place: Option<&Span>) -> Self {
+        let place = place.filter(|place| place.column > 0);
+        self.excerpt = place.and_then(|place| {
+            let content = std::fs::read(root.join(&place.file)).ok()?;
+            excerpt(&content, place)
+        });
+        self
+    }
+
     /// Sets the next step.
     #[must_use]
     pub fn next(mut self, step: impl Display) -> Self {
@@ -129,6 +146,7 @@ impl From<driftless_fleet::Error> for Error {
             code: if error.is_usage { 2 } else { 1 },
             message: error.message.clone(),
             next: error.next.clone(),
+            excerpt: None,
             source: Some(Box::new(error)),
         }
     }

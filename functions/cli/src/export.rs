@@ -2,11 +2,12 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
-use crate::kinds::{KindCommand, Verb, human};
+use crate::kinds::{KindCommand, KindName, Verb, examples};
 use crate::output;
 use crate::ready::text;
 use driftless_flux::FluxKind;
 use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::ListRequest;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};
 
@@ -39,8 +40,12 @@ struct Which {
 }
 
 impl Verb for Which {
-    const NAME: &'static str = "export";
-    const FLAGS: &'static str = "--all";
+    fn help(name: &KindName) -> String {
+        examples(&[
+            format!("export {name} {}", name.example),
+            format!("export {name} --all"),
+        ])
+    }
 }
 
 /// Reads and prints the objects.
@@ -48,7 +53,7 @@ impl Verb for Which {
 /// # Errors
 /// An object or its Secret does not exist.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let (kind, which) = args.command.parts();
+    let KindCommand { kind, args: which } = args.command;
     if which.with_credentials && !has_credentials(kind) {
         return Err(Error::usage(format!(
             "--with-credentials: a {kind} names no Secret with credentials"
@@ -84,12 +89,16 @@ fn has_credentials(kind: FluxKind) -> bool {
 
 async fn all(hub: &Hub, kind: FluxKind, namespace: &str) -> Result<Vec<Object>, Error> {
     let resource = hub.resource(kind).await?;
-    let mut objects = hub.cluster.list(&resource, namespace, "").await?;
+    let request = ListRequest {
+        namespace,
+        ..ListRequest::all(&resource)
+    };
+    let mut objects = hub.cluster.list(&request).await?;
     if objects.is_empty() {
         return Err(
             Error::new(format!("no {kind} objects found in {namespace} namespace")).next(format!(
                 "driftless export {} --all -n NAMESPACE",
-                human(kind)
+                KindName::of(kind)
             )),
         );
     }

@@ -1,7 +1,7 @@
 //! Follows the objects of a kind: a watch of all namespaces, or repeated LISTs of one namespace.
 
 use crate::error::Error;
-use driftless_kernel::ports::{Change, Cluster, ErrorKind, Resource};
+use driftless_kernel::ports::{Change, Cluster, ErrorKind, ListRequest, Resource};
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,10 +93,11 @@ impl<'c> Follow<'c> {
 
     async fn list(&mut self) -> Result<BTreeMap<Key, Object>, Error> {
         if !self.namespace.is_empty() {
-            let objects = self
-                .cluster
-                .list(&self.resource, &self.namespace, "")
-                .await?;
+            let request = ListRequest {
+                namespace: &self.namespace,
+                ..ListRequest::all(&self.resource)
+            };
+            let objects = self.cluster.list(&request).await?;
             return Ok(objects.into_iter().map(|one| (key(&one), one)).collect());
         }
         let (mut all, mut next) = (BTreeMap::new(), String::new());

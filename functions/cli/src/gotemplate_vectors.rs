@@ -130,6 +130,7 @@ fn render(
         entropy,
         lookups: None,
         limits: Default::default(),
+        fuel: Default::default(),
     };
     match Render::new(&chart, &user, &options)
         .texts()

@@ -6,6 +6,7 @@ mod live;
 mod plugin;
 
 use crate::error::Error;
+use crate::kinds::KindName;
 use driftless_adapters::cluster::KubeClusters;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_kernel::hub::{self, Settings};
@@ -83,21 +84,6 @@ pub async fn object(
         Error::new(format!(
             "{kind} object '{name}' not found in \"{namespace}\" namespace"
         ))
-        .next(format!("driftless get {} -A", command(kind)))
+        .next(format!("driftless get {} -A", KindName::of(kind).listed()))
     })
-}
-
-/// Returns the name of a kind on the command line of `get`.
-pub fn command(kind: FluxKind) -> &'static str {
-    match kind {
-        FluxKind::GitRepository => "sources git",
-        FluxKind::OCIRepository => "sources oci",
-        FluxKind::Bucket => "sources bucket",
-        FluxKind::HelmRepository => "sources helm",
-        FluxKind::HelmChart => "sources chart",
-        FluxKind::ExternalArtifact => "sources external",
-        FluxKind::ArtifactGenerator => "artifact generators",
-        FluxKind::Provider => "alert-providers",
-        _ => kind.plural(),
-    }
 }

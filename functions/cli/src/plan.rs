@@ -4,8 +4,9 @@ use crate::cluster_options::ClusterOptions;
 use crate::error::Error;
 use crate::fleet_options::FleetOptions;
 use crate::hub::{Connection, LiveHubs};
+use crate::output::{self, Output};
 use crate::progress::Progress;
-use crate::{output, term};
+use crate::term;
 use clap::ValueEnum;
 use driftless_adapters::git::{Checkout, CommitId};
 use driftless_fleet::Fleet;
@@ -61,9 +62,8 @@ pub struct Args {
     /// Exit with code 2 if an object changes
     #[arg(long)]
     detailed_exitcode: bool,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[command(flatten)]
+    output: Output<Format>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,6 +74,10 @@ enum Format {
     Json,
     /// Markdown with folded diffs, of at most 65,536 bytes
     Markdown,
+}
+
+impl output::Format for Format {
+    const DEFAULT: &'static str = "text";
 }
 
 /// Runs the command.
@@ -145,7 +149,7 @@ impl Args {
     }
 
     fn print(&self, plan: &Plan) -> Result<(), Error> {
-        match self.output {
+        match self.output.format {
             Format::Text => term::result(&painted(&plan::text(plan)))?,
             Format::Json => output::print_json(&json(plan))?,
             Format::Markdown => term::result(&term::plain(&markdown(plan, COMMENT_LIMIT, None)))?,
@@ -203,6 +207,8 @@ fn painted(text: &str) -> String {
     let is_coloured = term::colours_on_stdout();
     let paint = |line: &str| {
         let colour = match line.trim_start().chars().next() {
+            // The frame of an excerpt.
+            Some('-') if line.trim_start().starts_with("--> ") => Some("34"),
             Some('+') => Some("32"),
             Some('-') => Some("31"),
             Some('~' | '@') => Some("36"),

@@ -4,11 +4,11 @@
 use crate::change_options::WaitOptions;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub;
-use crate::kinds::human;
+use crate::kinds::{KindArgs, KindCommand, KindName, Verb, examples, is_suspendable};
 use crate::progress::Progress;
 use crate::ready::{ready, revision, text};
 use crate::term;
-use clap::Subcommand;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use driftless_flux::{
     ConditionStatus, Conditions, FORCE_AT, FluxKind, HelmRepository, ObjectRef, RECONCILING,
     REQUESTED_AT, RESET_AT, is_suspended, reason,
@@ -36,53 +36,9 @@ const MANAGER: &str = "driftless";
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
     #[command(subcommand)]
-    command: ReconcileCommand,
+    command: KindCommand<ReconcileRequest>,
     #[command(flatten)]
     options: WaitOptions,
-}
-
-#[derive(Subcommand)]
-enum ReconcileCommand {
-    /// A Kustomization
-    #[command(
-        alias = "ks",
-        alias = "kustomizations",
-        after_help = "Examples:
-  driftless reconcile kustomization apps
-  driftless reconcile kustomization apps -n team-a --with-source"
-    )]
-    Kustomization(WithSource),
-    /// A HelmRelease
-    #[command(
-        alias = "hr",
-        alias = "helmreleases",
-        after_help = "Examples:
-  driftless reconcile helmrelease podinfo -n team-a
-  driftless reconcile helmrelease podinfo -n team-a --force --reset"
-    )]
-    Helmrelease(Release),
-    /// A source
-    #[command(
-        alias = "sources",
-        after_help = "Examples:
-  driftless reconcile source git flux-system"
-    )]
-    Source(Source),
-    /// A generator of artifacts
-    #[command(after_help = "Examples:
-  driftless reconcile artifact generator apps")]
-    Artifact(Artifact),
-    // The kinds of sources without `source`.
-    #[command(hide = true, alias = "gitrepository")]
-    Git(ObjectName),
-    #[command(hide = true, alias = "ocirepository")]
-    Oci(ObjectName),
-    #[command(hide = true, alias = "helmrepository")]
-    Helm(ObjectName),
-    #[command(hide = true, alias = "helmchart")]
-    Chart(WithSource),
-    #[command(hide = true)]
-    Bucket(ObjectName),
 }
 
 #[derive(clap::Args)]
@@ -106,114 +62,70 @@ struct Release {
     object: WithSource,
 }
 
-#[derive(clap::Args)]
-struct Artifact {
-    #[command(subcommand)]
-    kind: ArtifactKind,
-}
-
-#[derive(Subcommand)]
-enum ArtifactKind {
-    /// An ArtifactGenerator
-    #[command(
-        alias = "generators",
-        after_help = "Examples:\n  driftless reconcile artifact generator apps"
-    )]
-    Generator(ObjectName),
-}
-
-#[derive(clap::Args)]
-struct Source {
-    #[command(subcommand)]
-    kind: SourceKind,
-}
-
-#[derive(Subcommand)]
-enum SourceKind {
-    /// A GitRepository
-    #[command(
-        alias = "gitrepository",
-        after_help = "Examples:\n  driftless reconcile source git flux-system --timeout 1m"
-    )]
-    Git(ObjectName),
-    /// An OCIRepository
-    #[command(
-        alias = "ocirepository",
-        after_help = "Examples:\n  driftless reconcile source oci apps -n team-a"
-    )]
-    Oci(ObjectName),
-    /// A HelmRepository
-    #[command(
-        alias = "helmrepository",
-        after_help = "Examples:\n  driftless reconcile source helm podinfo"
-    )]
-    Helm(ObjectName),
-    /// A HelmChart
-    #[command(
-        alias = "helmchart",
-        after_help = "Examples:\n  driftless reconcile source chart flux-system-podinfo --with-source"
-    )]
-    Chart(WithSource),
-    /// A Bucket
-    #[command(after_help = "Examples:\n  driftless reconcile source bucket apps")]
-    Bucket(ObjectName),
-}
-
 /// The parsed request.
 struct ReconcileRequest {
-    kind: FluxKind,
     one: ObjectName,
     with_source: bool,
     /// The other annotations that get the value of the request's annotation.
     more: Vec<&'static str>,
 }
 
-impl From<ReconcileCommand> for ReconcileRequest {
-    fn from(command: ReconcileCommand) -> Self {
-        let plain = |kind, one| Self {
-            kind,
+impl KindArgs for ReconcileRequest {
+    fn declare(kind: FluxKind, command: Command) -> Command {
+        match kind {
+            FluxKind::HelmRelease => Release::augment_args(command),
+            FluxKind::Kustomization | FluxKind::HelmChart => WithSource::augment_args(command),
+            _ => ObjectName::augment_args(command),
+        }
+    }
+
+    fn read(kind: FluxKind, matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        let plain = |one| Self {
             one,
             with_source: false,
             more: Vec::new(),
         };
-        let sourced = |kind, object: WithSource| Self {
+        let sourced = |object: WithSource| Self {
             with_source: object.with_source,
-            ..plain(kind, object.one)
+            ..plain(object.one)
         };
-        use SourceKind as Of;
-        match command {
-            ReconcileCommand::Kustomization(object) => sourced(FluxKind::Kustomization, object),
-            ReconcileCommand::Helmrelease(release) => Self {
-                more: [(release.force, FORCE_AT), (release.reset, RESET_AT)]
-                    .into_iter()
-                    .filter_map(|(is_set, name)| is_set.then_some(name))
-                    .collect(),
-                ..sourced(FluxKind::HelmRelease, release.object)
-            },
-            ReconcileCommand::Artifact(Artifact {
-                kind: ArtifactKind::Generator(one),
-            }) => plain(FluxKind::ArtifactGenerator, one),
-            ReconcileCommand::Git(one)
-            | ReconcileCommand::Source(Source { kind: Of::Git(one) }) => {
-                plain(FluxKind::GitRepository, one)
+        Ok(match kind {
+            FluxKind::HelmRelease => {
+                let release = Release::from_arg_matches_mut(matches)?;
+                let flags = [(release.force, FORCE_AT), (release.reset, RESET_AT)];
+                let set = flags.into_iter().filter(|(is_set, _)| *is_set);
+                Self {
+                    more: set.map(|(_, name)| name).collect(),
+                    ..sourced(release.object)
+                }
             }
-            ReconcileCommand::Oci(one)
-            | ReconcileCommand::Source(Source { kind: Of::Oci(one) }) => {
-                plain(FluxKind::OCIRepository, one)
+            FluxKind::Kustomization | FluxKind::HelmChart => {
+                sourced(WithSource::from_arg_matches_mut(matches)?)
             }
-            ReconcileCommand::Helm(one)
-            | ReconcileCommand::Source(Source {
-                kind: Of::Helm(one),
-            }) => plain(FluxKind::HelmRepository, one),
-            ReconcileCommand::Chart(object)
-            | ReconcileCommand::Source(Source {
-                kind: Of::Chart(object),
-            }) => sourced(FluxKind::HelmChart, object),
-            ReconcileCommand::Bucket(one)
-            | ReconcileCommand::Source(Source {
-                kind: Of::Bucket(one),
-            }) => plain(FluxKind::Bucket, one),
-        }
+            _ => plain(ObjectName::from_arg_matches_mut(matches)?),
+        })
+    }
+}
+
+impl Verb for ReconcileRequest {
+    // `reconcile git` is `reconcile source git`.
+    const ACCEPTS_BARE_NAMES: bool = true;
+
+    fn accepts(kind: FluxKind) -> bool {
+        is_suspendable(kind)
+    }
+
+    fn help(name: &KindName) -> String {
+        let example = name.example;
+        let flags = match name.one {
+            "helmrelease" => "--force --reset",
+            "kustomization" | "chart" => "--with-source",
+            _ => "--timeout 1m",
+        };
+        examples(&[
+            format!("reconcile {name} {example}"),
+            format!("reconcile {name} {example} {flags}"),
+        ])
     }
 }
 
@@ -225,12 +137,15 @@ struct ObjectName {
 
 /// Annotates the object, waits for its reconciliation and prints the outcome.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let ReconcileRequest {
+    let KindCommand {
         kind,
-        one,
-        with_source,
-        more,
-    } = args.command.into();
+        args:
+            ReconcileRequest {
+                one,
+                with_source,
+                more,
+            },
+    } = args.command;
     let WaitOptions { timeout, change } = args.options;
     let hub = change.scope.connection.connect().await?;
     let wait = Wait {
@@ -312,7 +227,7 @@ impl Wait<'_> {
             return Err(
                 Error::new(format!("{kind} {namespace}/{name} is suspended")).next(format!(
                     "driftless resume {} {name} -n {namespace}",
-                    human(kind)
+                    KindName::of(kind)
                 )),
             );
         }
@@ -398,7 +313,7 @@ pub fn report_outcome(kind: FluxKind, object: &Object) -> Result<(), Error> {
         let failed = format!("{kind} {namespace}/{name}: reconciliation failed: {message}");
         return Err(Error::new(failed).next(format!(
             "correct what the message names and push; driftless get {} -n {namespace} shows the state",
-            hub::command(kind)
+            KindName::of(kind).listed()
         )));
     }
     let verb = match kind {

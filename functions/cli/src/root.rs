@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::term;
 use driftless_core::bootstrap::{self, Report, Root};
 use driftless_core::webhook;
-use driftless_flux::Invalid;
+use driftless_flux::{FLUX_SYSTEM, Invalid};
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{Cluster, Ports};
 use driftless_kernel::repository::{directory, directory_url};
@@ -56,8 +56,36 @@ pub fn repository(text: &str) -> Result<String, Invalid> {
     }
 }
 
+/// The flags that name a root of the fleet repository, which is `--repository` of the command.
+#[derive(clap::Args)]
+pub struct RootFlags {
+    /// The branch of the fleet repository
+    #[arg(long, default_value = "main", requires = "repository")]
+    pub branch: String,
+    /// The directory in the fleet repository that the root Kustomization applies
+    #[arg(long, default_value = "./", requires = "repository")]
+    pub path: String,
+    /// The root's name: the namespace and name of its GitRepository and Kustomization. A hub with
+    /// another root, for example of another environment, gets this one in addition
+    #[arg(id = "root", long = "root", value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = root_name)]
+    pub name: String,
+}
+
+impl RootFlags {
+    /// Returns the root in the repository of this URL, which needs no login.
+    pub fn root(&self, url: String) -> Root {
+        Root {
+            name: self.name.clone(),
+            url,
+            branch: self.branch.clone(),
+            path: self.path.clone(),
+            secret: None,
+        }
+    }
+}
+
 /// Parses the name of a root, which is the name of a namespace.
-pub fn root_name(text: &str) -> Result<String, Invalid> {
+fn root_name(text: &str) -> Result<String, Invalid> {
     match names::label(text).as_slice() {
         [] => Ok(text.to_owned()),
         problems => Err(problems.join("; ").into()),

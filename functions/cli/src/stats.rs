@@ -4,11 +4,11 @@
 use crate::concurrent;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Scope;
-use crate::output::{self, TableOrJson};
+use crate::output::{self, Output, TableOrJson};
 use crate::{table, term};
 use driftless_flux::{ConditionStatus, Conditions, READY, is_suspended};
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::ports::{ErrorKind, ListRequest};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 
@@ -44,9 +44,8 @@ pub struct Args {
     /// All namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// The output format
-    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table)]
-    output: TableOrJson,
+    #[command(flatten)]
+    output: Output<TableOrJson>,
     #[command(flatten)]
     scope: Scope,
 }
@@ -78,7 +77,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     for ((_, kind), objects) in KINDS.iter().zip(lists) {
         counted.push((*kind, Counts::of(&objects?)));
     }
-    match args.output {
+    match args.output.format {
         TableOrJson::Json => {
             let kinds = counted.iter().map(|(kind, counts)| counts.document(kind));
             output::print_json(&kinds.collect())
@@ -109,7 +108,11 @@ async fn list(hub: &Hub, gvk: Gvk, namespace: &str) -> Result<Vec<Object>, Error
             None => return Ok(Vec::new()),
         },
     };
-    match hub.cluster.list(&resource, namespace, "").await {
+    let request = ListRequest {
+        namespace,
+        ..ListRequest::all(&resource)
+    };
+    match hub.cluster.list(&request).await {
         Err(error) if error.kind == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => {
             let place = if namespace.is_empty() {

@@ -3,12 +3,12 @@
 use crate::change_options::{ChangeOptions, WaitOptions};
 use crate::error::{EXIT_CODES, Error};
 use crate::hub;
-use crate::kinds::human;
+use crate::kinds::{KindCommand, KindName, Verb, examples, is_suspendable};
 use crate::reconcile::{Wait, is_settled, patch, report_outcome};
 use crate::term;
-use clap::Subcommand;
 use driftless_flux::{FluxKind, ObjectRef, is_suspended, suspension};
 use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::ListRequest;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 
@@ -25,7 +25,7 @@ const RESUME: &str = "Examples:
 #[command(after_help = format!("{SUSPEND}\n\n{EXIT_CODES}"))]
 pub struct SuspendArgs {
     #[command(subcommand)]
-    command: SuspendCommand,
+    command: KindCommand<ObjectNames>,
     #[command(flatten)]
     options: ChangeOptions,
 }
@@ -35,109 +35,9 @@ pub struct SuspendArgs {
 #[command(after_help = format!("{RESUME}\n\n{EXIT_CODES}"))]
 pub struct ResumeArgs {
     #[command(subcommand)]
-    command: SuspendCommand,
+    command: KindCommand<ObjectNames>,
     #[command(flatten)]
     options: WaitOptions,
-}
-
-#[derive(Subcommand)]
-enum SuspendCommand {
-    /// Kustomizations
-    #[command(
-        alias = "ks",
-        alias = "kustomizations",
-        after_help = "Examples:
-  driftless suspend kustomization apps infra -n team-a
-  driftless resume kustomization apps infra -n team-a"
-    )]
-    Kustomization(ObjectNames),
-    /// Helm releases
-    #[command(
-        alias = "hr",
-        alias = "helmreleases",
-        after_help = "Examples:
-  driftless suspend helmrelease podinfo -n team-a
-  driftless resume helmrelease podinfo -n team-a"
-    )]
-    Helmrelease(ObjectNames),
-    /// Sources
-    #[command(
-        alias = "sources",
-        after_help = "Examples:
-  driftless suspend source git flux-system
-  driftless resume source git flux-system"
-    )]
-    Source(Source),
-    /// Generators of artifacts
-    #[command(after_help = "Examples:
-  driftless suspend artifact generator apps
-  driftless resume artifact generator apps")]
-    Artifact(Artifact),
-}
-
-#[derive(clap::Args)]
-struct Artifact {
-    #[command(subcommand)]
-    kind: ArtifactKind,
-}
-
-#[derive(Subcommand)]
-enum ArtifactKind {
-    /// ArtifactGenerators
-    #[command(
-        alias = "generators",
-        after_help = "Examples:
-  driftless suspend artifact generator apps
-  driftless resume artifact generator apps"
-    )]
-    Generator(ObjectNames),
-}
-
-#[derive(clap::Args)]
-struct Source {
-    #[command(subcommand)]
-    kind: SourceKind,
-}
-
-#[derive(Subcommand)]
-enum SourceKind {
-    /// Git repositories
-    #[command(
-        alias = "gitrepository",
-        after_help = "Examples:
-  driftless suspend source git flux-system
-  driftless resume source git flux-system"
-    )]
-    Git(ObjectNames),
-    /// OCI repositories
-    #[command(
-        alias = "ocirepository",
-        after_help = "Examples:
-  driftless suspend source oci apps -n team-a
-  driftless resume source oci apps -n team-a"
-    )]
-    Oci(ObjectNames),
-    /// Helm repositories
-    #[command(
-        alias = "helmrepository",
-        after_help = "Examples:
-  driftless suspend source helm --all
-  driftless resume source helm --all"
-    )]
-    Helm(ObjectNames),
-    /// Helm charts
-    #[command(
-        alias = "helmchart",
-        after_help = "Examples:
-  driftless suspend source chart flux-system-podinfo
-  driftless resume source chart flux-system-podinfo"
-    )]
-    Chart(ObjectNames),
-    /// Buckets
-    #[command(after_help = "Examples:
-  driftless suspend source bucket apps
-  driftless resume source bucket apps")]
-    Bucket(ObjectNames),
 }
 
 #[derive(clap::Args)]
@@ -150,22 +50,14 @@ struct ObjectNames {
     all: bool,
 }
 
-impl SuspendCommand {
-    fn parts(self) -> (FluxKind, ObjectNames) {
-        match self {
-            Self::Kustomization(which) => (FluxKind::Kustomization, which),
-            Self::Helmrelease(which) => (FluxKind::HelmRelease, which),
-            Self::Artifact(Artifact {
-                kind: ArtifactKind::Generator(which),
-            }) => (FluxKind::ArtifactGenerator, which),
-            Self::Source(source) => match source.kind {
-                SourceKind::Git(which) => (FluxKind::GitRepository, which),
-                SourceKind::Oci(which) => (FluxKind::OCIRepository, which),
-                SourceKind::Helm(which) => (FluxKind::HelmRepository, which),
-                SourceKind::Chart(which) => (FluxKind::HelmChart, which),
-                SourceKind::Bucket(which) => (FluxKind::Bucket, which),
-            },
-        }
+impl Verb for ObjectNames {
+    fn accepts(kind: FluxKind) -> bool {
+        is_suspendable(kind)
+    }
+
+    fn help(name: &KindName) -> String {
+        let verbs = ["suspend", "resume"];
+        examples(&verbs.map(|verb| format!("{verb} {name} {}", name.example)))
     }
 }
 
@@ -181,7 +73,11 @@ impl ObjectNames {
             return Ok(self.names.iter().cloned().collect());
         }
         let resource = hub.resource(kind).await?;
-        let objects = hub.cluster.list(&resource, namespace, "").await?;
+        let request = ListRequest {
+            namespace,
+            ..ListRequest::all(&resource)
+        };
+        let objects = hub.cluster.list(&request).await?;
         if objects.is_empty() {
             return Err(Error::new(format!(
                 "no {kind} objects found in \"{namespace}\" namespace"
@@ -196,7 +92,7 @@ impl ObjectNames {
 
 /// Sets `spec.suspend` of each object.
 pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
-    let (kind, which) = args.command.parts();
+    let KindCommand { kind, args: which } = args.command;
     let ChangeOptions { output, scope } = args.options;
     let hub = scope.connection.connect().await?;
     let namespace = &scope.namespace;
@@ -207,10 +103,10 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
             hub::object(&hub, kind, namespace, &name).await?;
             term::action(&format!(
                 "suspending {} {name} in {namespace} namespace",
-                human(kind)
+                KindName::of(kind)
             ));
             let object = patch(&hub, kind, namespace, &name, suspension(kind, true)).await?;
-            term::success(&format!("{} suspended", human(kind)));
+            term::success(&format!("{} suspended", KindName::of(kind)));
             Ok(object)
         };
         objects.extend(failed.note(done.await));
@@ -221,7 +117,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
 
 /// Removes `spec.suspend`, then waits for each object.
 pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
-    let (kind, which) = args.command.parts();
+    let KindCommand { kind, args: which } = args.command;
     let WaitOptions { timeout, change } = args.options;
     let hub = change.scope.connection.connect().await?;
     let namespace = &change.scope.namespace;
@@ -237,10 +133,10 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
             hub::object(&hub, kind, namespace, &name).await?;
             term::action(&format!(
                 "resuming {} {name} in {namespace} namespace",
-                human(kind)
+                KindName::of(kind)
             ));
             patch(&hub, kind, namespace, &name, suspension(kind, false)).await?;
-            term::success(&format!("{} resumed", human(kind)));
+            term::success(&format!("{} resumed", KindName::of(kind)));
             Ok(())
         };
         if failed.note(done.await).is_some() {
@@ -262,7 +158,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                 .await?;
             if is_suspended(&object) {
                 return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again by another writer"))
-                    .next(format!("find the cause, such as suspend: true in its manifest in Git; then run driftless resume {} {name}", human(kind))));
+                    .next(format!("find the cause, such as suspend: true in its manifest in Git; then run driftless resume {} {name}", KindName::of(kind))));
             }
             term::success(&format!("{kind} reconciliation completed"));
             report_outcome(kind, &object)?;

@@ -40,6 +40,23 @@ pub fn painted(colour: Option<&str>, text: &str) -> String {
     }
 }
 
+/// Colours an excerpt of a file: the frame, and the caret. Control characters are replaced.
+pub fn excerpt(text: &str, colours: bool) -> String {
+    let text = plain(text);
+    if !colours {
+        return text.into_owned();
+    }
+    let line = |line: &str| match (line.split_once('|'), line.ends_with('^')) {
+        (Some((before, caret)), true) => {
+            painted(Some("34"), &format!("{before}|")) + &painted(Some("31"), caret)
+        }
+        (Some((before, text)), false) => painted(Some("34"), &format!("{before}|")) + text,
+        (None, _) => painted(Some("34"), line),
+    };
+    let lines = text.lines().map(|text| line(text) + "\n");
+    lines.collect()
+}
+
 /// The kind of a message, shown by a sign before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -88,9 +105,13 @@ pub fn result(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Prints `Error: …`, and `Next: …` if there is a next step.
+/// Prints `Error: …`, the excerpt of the file with the error, and `Next: …` if there is a next step.
 pub fn error(error: &Error) {
     note(&paint(colours(), "31", "Error:"), &error.message);
+    if let Some(text) = &error.excerpt {
+        // If stderr is closed, the error cannot be reported anywhere.
+        let _ = write!(io::stderr().lock(), "{}", excerpt(text, colours()));
+    }
     if let Some(step) = &error.next {
         next(step);
     }

@@ -4,12 +4,13 @@
 use crate::concurrent;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Scope;
-use crate::{installation, output, term};
+use crate::output::{self, Output};
+use crate::{installation, term};
 use clap::ValueEnum;
 use driftless_flux::FluxKind;
 use driftless_kernel::functions;
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::ports::{ErrorKind, ListRequest};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Map, Value, json};
 
@@ -35,9 +36,8 @@ pub struct Args {
     /// configures
     #[arg(long)]
     installation: bool,
-    /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
-    output: Format,
+    #[command(flatten)]
+    output: Output<Format>,
     #[command(flatten)]
     scope: Scope,
 }
@@ -46,6 +46,10 @@ pub struct Args {
 enum Format {
     Yaml,
     Json,
+}
+
+impl output::Format for Format {
+    const DEFAULT: &'static str = "yaml";
 }
 
 /// Reads and prints the versions.
@@ -83,7 +87,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         versions.insert("functions".to_owned(), json!(found));
     }
     let versions = Value::Object(versions);
-    match args.output {
+    match args.output.format {
         Format::Json => output::print_json(&versions),
         Format::Yaml => term::result(&lines(&versions)),
     }
@@ -126,7 +130,12 @@ async fn controllers(hub: &Hub, namespace: &str) -> Result<Map<String, Value>, E
     else {
         return Ok(Map::new());
     };
-    let deployments = match hub.cluster.list(&resource, namespace, CONTROLLERS).await {
+    let request = ListRequest {
+        resource: &resource,
+        namespace,
+        selector: CONTROLLERS,
+    };
+    let deployments = match hub.cluster.list(&request).await {
         Ok(deployments) => deployments,
         // A tenant does not see the controllers.
         Err(error) if error.kind == ErrorKind::Denied => Vec::new(),

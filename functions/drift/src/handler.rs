@@ -82,9 +82,9 @@ mod tests {
     use driftless_flux::{FluxKind, ObjectRef};
     use driftless_kernel::hub::{self, Settings};
     use driftless_kernel::ports::{
-        Access, ApiCapabilities, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
-        Impersonation, PatchRequest, PortError, Precondition, Queue, Request, Resource, Result,
-        Secret, Token, TokenRequest,
+        Access, ApiCapabilities, ApplyRequest, Cause, Cluster, Clusters, Delete, Deleted,
+        ErrorKind, Impersonation, ListRequest, PatchRequest, PortError, Precondition, Queue,
+        Request, Resource, Result, Secret, Token, TokenRequest,
     };
     use driftless_manifest::{Gvk, Object};
     use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -148,7 +148,8 @@ mod tests {
         async fn get(&self, _: &Resource, _: &str, _: &str) -> Result<Option<Object>> {
             refused()
         }
-        async fn list(&self, resource: &Resource, _: &str, _: &str) -> Result<Vec<Object>> {
+        async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+            let resource = request.resource;
             if resource.gvk.kind != FluxKind::GitRepository.as_str() {
                 return refused();
             }
@@ -160,7 +161,7 @@ mod tests {
             });
             Ok(vec![Object::new(source).unwrap()])
         }
-        async fn apply(&self, _: &Resource, _: &Object, _: Apply<'_>) -> Result<Object> {
+        async fn apply(&self, _: &ApplyRequest<'_>) -> Result<Object> {
             refused()
         }
         async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {

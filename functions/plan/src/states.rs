@@ -14,12 +14,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The limits of the files of a commit.
-const LIMITS: FetchLimits = FetchLimits {
-    bytes: 64 << 20,
-    files: 20_000,
-    ratio: 800,
-};
+/// Returns the limits of the files of a commit.
+fn limits() -> FetchLimits {
+    FetchLimits {
+        bytes: 64 << 20,
+        files: 20_000,
+        ..FetchLimits::default()
+    }
+}
+
 /// The note about a fork.
 const FORK: &str = "This pull request comes from a fork: nothing was decrypted, no cluster was asked and nothing was downloaded \
     for it. Variables and values that are not in the repository are placeholders.";
@@ -230,7 +233,7 @@ async fn files(work: &Work<'_>, sha: &str) -> Result<FileTree, Fault> {
     };
     let url = &work.request.repository;
     let auth = GitAuth::Installation;
-    Ok(work.ports.git.fetch(url, &commit, &auth, LIMITS).await?)
+    Ok(work.ports.git.fetch(url, &commit, &auth, limits()).await?)
 }
 
 /// Adds the changes of further hubs. Messages about the same files are not repeated.

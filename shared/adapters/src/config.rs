@@ -12,7 +12,9 @@ use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, System
 use crate::notifications::Notifications;
 use crate::offline::Offline;
 use driftless_kernel::functions;
-use driftless_kernel::ports::{Clouds, Compute, Ports, PullRequests, Result, Secret, SecretStore};
+use driftless_kernel::ports::{
+    Blobs, Clouds, Compute, Ports, PullRequests, Queue, Result, Secret, SecretStore,
+};
 use driftless_memory::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -159,28 +161,50 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
     if let Some(url) = &config.plan_queue_url {
         queue = queue.with_plans(url.as_str());
     }
-    let (clouds, buckets) = clouds(AwsLogins::with_role(settings));
-    Ok(Ports {
-        git: Arc::new(GitRouter::new().with(github).with(GitServers::new())),
-        charts: Arc::new(HttpCharts::new()),
-        buckets: Arc::new(buckets),
-        blobs: Arc::new(S3Blobs::new(
-            settings,
-            config.bucket.as_str(),
-            config.path_style,
-        )),
+    let bucket = config.bucket.as_str();
+    let own = OwnPorts {
+        git: GitRouter::new().with(github).with(GitServers::new()),
+        blobs: Arc::new(S3Blobs::new(settings, bucket, config.path_style)),
         queue: Arc::new(queue),
         secrets,
-        clusters: Arc::new(KubeClusters::new()),
-        clouds,
-        notifiers: Arc::new(Notifications::default()),
-        clock: Arc::new(SystemClock),
+        aws: AwsLogins::with_role(settings),
         compute,
-        files: Arc::default(),
-        read: Arc::default(),
-        watches: Arc::default(),
-        throttle: Arc::default(),
-    })
+    };
+    Ok(own.with_network())
+}
+
+/// The ports in which a function on AWS and a process on one machine differ.
+struct OwnPorts {
+    git: GitRouter,
+    blobs: Arc<dyn Blobs>,
+    queue: Arc<dyn Queue>,
+    secrets: Arc<dyn SecretStore>,
+    aws: AwsLogins,
+    compute: Arc<dyn Compute>,
+}
+
+impl OwnPorts {
+    /// Returns all ports: these, and those that reach the network.
+    fn with_network(self) -> Ports {
+        let (clouds, buckets) = clouds(self.aws);
+        Ports {
+            git: Arc::new(self.git),
+            charts: Arc::new(HttpCharts::new()),
+            buckets: Arc::new(buckets),
+            blobs: self.blobs,
+            queue: self.queue,
+            secrets: self.secrets,
+            clusters: Arc::new(KubeClusters::new()),
+            clouds,
+            notifiers: Arc::new(Notifications::default()),
+            clock: Arc::new(SystemClock),
+            compute: self.compute,
+            files: Arc::default(),
+            read: Arc::default(),
+            watches: Arc::default(),
+            throttle: Arc::default(),
+        }
+    }
 }
 
 /// Returns the ports to clouds and buckets, which share their logins.
@@ -340,25 +364,15 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     if !options.git_repositories.is_empty() {
         git = git.with(LocalGit::new(options.git_repositories)?);
     }
-    let (clouds, buckets) = clouds(AwsLogins::new());
-    let ports = Ports {
-        git: Arc::new(git),
-        charts: Arc::new(HttpCharts::new()),
-        buckets: Arc::new(buckets),
+    let own = OwnPorts {
+        git,
         blobs: Arc::new(DirectoryBlobs::open(&options.store)?),
         queue: Arc::new(queue.clone()),
         secrets,
-        clusters: Arc::new(KubeClusters::new()),
-        clouds,
-        notifiers: Arc::new(Notifications::default()),
-        clock: Arc::new(SystemClock),
+        aws: AwsLogins::new(),
         compute,
-        files: Arc::default(),
-        read: Arc::default(),
-        watches: Arc::default(),
-        throttle: Arc::default(),
     };
-    Ok((ports, queue))
+    Ok((own.with_network(), queue))
 }
 
 #[cfg(test)]

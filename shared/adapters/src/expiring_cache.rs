@@ -1,7 +1,7 @@
 //! A cache of values that expire. Concurrent callers share one computation; a value is used until a
 //! fifth of its life is left.
 
-use driftless_kernel::ports::Result;
+use driftless_kernel::ports::{Result, Token};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The number of cached values; the least recently used one is evicted first.
 const CAPACITY: usize = 1024;
 
+/// The time for which the endpoint of a cluster is cached.
+pub(crate) const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
+
 type PendingValue<V> = Shared<BoxFuture<'static, Result<Entry<V>>>>;
 
 #[derive(Clone)]
@@ -17,6 +20,12 @@ struct Entry<V> {
     value: V,
     /// The time until which the value is used, since 1970.
     until: Duration,
+}
+
+/// Returns a token with its expiry.
+pub(crate) fn expiring(token: Token) -> (Token, Duration) {
+    let end = token.expires;
+    (token, end)
 }
 
 /// A cache of values by key.
@@ -33,37 +42,34 @@ impl<K, V> Default for ExpiringCache<K, V> {
     }
 }
 
-impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
+impl<K: Clone + PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
     /// Returns the value of `key`, and computes it unless a cached one has more than a fifth of its
-    /// life left at `now`. `make` returns the value with its expiry (both times since 1970). All
-    /// concurrent callers get its error, which is not cached.
+    /// life left at `now`. `make` computes the value of the key with its expiry (both times since
+    /// 1970). All concurrent callers get its error, which is not cached.
     ///
     /// # Errors
     /// Fails if `make` does.
-    pub async fn get(
-        &self,
-        key: K,
-        now: Duration,
-        make: impl Future<Output = Result<(V, Duration)>> + Send + 'static,
-    ) -> Result<V> {
+    pub async fn get<F>(&self, key: K, now: Duration, make: impl FnOnce(K) -> F + Send) -> Result<V>
+    where
+        F: Future<Output = Result<(V, Duration)>> + Send + 'static,
+    {
         let making = self.making(key, now, make);
         making.await.map(|answer| answer.value)
     }
 
-    fn making(
-        &self,
-        key: K,
-        now: Duration,
-        make: impl Future<Output = Result<(V, Duration)>> + Send + 'static,
-    ) -> PendingValue<V> {
+    fn making<F>(&self, key: K, now: Duration, make: impl FnOnce(K) -> F) -> PendingValue<V>
+    where
+        F: Future<Output = Result<(V, Duration)>> + Send + 'static,
+    {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(_, making)| is_good(making, now));
         if let Some(at) = known.iter().position(|(have, _)| *have == key) {
             known[..=at].rotate_right(1);
             return known[0].1.clone();
         }
+        let made = make(key.clone());
         let made = async move {
-            let (value, end) = make.await?;
+            let (value, end) = made.await?;
             let life = end.saturating_sub(now).saturating_mul(4) / 5;
             let until = now.saturating_add(life);
             Ok(Entry { value, until })
@@ -117,7 +123,7 @@ mod tests {
         key: &'static str,
         now: u64,
     ) -> Result<u64> {
-        let make = maker.clone().make(now);
+        let make = |_| maker.clone().make(now);
         fresh.get(key, Duration::from_secs(now), make).await
     }
 

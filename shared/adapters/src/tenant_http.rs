@@ -4,10 +4,11 @@
 
 use crate::resolver;
 use bytes::{Bytes, BytesMut};
+use driftless_git::{RefusedRedirect, redirect};
 use driftless_kernel::address;
 use driftless_kernel::ports::{Connection, ErrorKind, PortError, Result, Secret};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Identity, Response, StatusCode, Url};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,10 +109,17 @@ impl Clients {
             };
             let sent = request.send().await;
             let response = sent.map_err(|error| unreachable(&error, ask.place))?;
-            match target(&url, &response) {
+            match redirect(&url, response.status(), response.headers()) {
                 None => return Ok(response),
                 Some(Ok(next)) => url = next,
-                Some(Err(reason)) => {
+                Some(Err(refused)) => {
+                    let reason = match refused {
+                        RefusedRedirect::Location => "redirects without a valid Location",
+                        RefusedRedirect::Downgrade => {
+                            "redirects from https to http, which is not followed"
+                        }
+                        _ => "redirects to a URL that is neither http nor https",
+                    };
                     let message = format!("'{}' {reason}", ask.place);
                     return Err(PortError::new(ErrorKind::Invalid, message));
                 }
@@ -209,31 +217,6 @@ fn through(proxy: &Secret, allow_local: bool) -> Result<reqwest::Proxy> {
     // With `socks5h` the proxy resolves names, as with Go's client.
     let address = address.replacen("socks5://", "socks5h://", 1);
     reqwest::Proxy::all(address).map_err(|_| invalid("cannot be used"))
-}
-
-/// Returns the target of a redirect; `None` if the answer is not a redirect.
-fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> {
-    use StatusCode as S;
-    let redirects = [
-        S::MOVED_PERMANENTLY,
-        S::FOUND,
-        S::SEE_OTHER,
-        S::TEMPORARY_REDIRECT,
-        S::PERMANENT_REDIRECT,
-    ];
-    if !redirects.contains(&response.status()) {
-        return None;
-    }
-    let place = response.headers().get(LOCATION);
-    let place = place.and_then(|place| place.to_str().ok());
-    let Some(next) = place.and_then(|place| from.join(place).ok()) else {
-        return Some(Err("redirects without a valid Location"));
-    };
-    Some(match (from.scheme(), next.scheme()) {
-        (_, "https") | ("http", "http") => Ok(next),
-        ("https", "http") => Err("redirects from https to http, which is not followed"),
-        _ => Err("redirects to a URL that is neither http nor https"),
-    })
 }
 
 /// Returns a URL for messages, without its query, which may be a login.

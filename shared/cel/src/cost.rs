@@ -23,12 +23,16 @@ pub struct Limits {
     pub work: usize,
     /// The most bytes of a string that `replace` may make.
     pub text: usize,
+    /// The most steps that one evaluation spends: about one for each node of the tree that it
+    /// visits, and for 64 bytes of a text that it reads.
+    pub steps: usize,
 }
 
 /// The reason that an evaluation has no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nested loops could take more steps than [`Limits::work`].
+    /// Nested loops could take more steps than [`Limits::work`], or the evaluation spent
+    /// [`Limits::steps`] or the rest of its fuel.
     Work,
     /// `replace` could make a string that is longer than [`Limits::text`].
     Text,
@@ -44,9 +48,9 @@ pub struct Size {
     /// The length of the longest list or map.
     longest: usize,
     /// The length of the longest string, in bytes.
-    text: usize,
+    pub(crate) text: usize,
     /// The number of all values, plus the bytes of all strings and keys.
-    total: usize,
+    pub(crate) total: usize,
 }
 
 impl Size {

@@ -4,6 +4,22 @@ use ::cel::common::types::{CelBool, CelInt, CelString, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
+use crate::meter;
+
+/// The names of CEL's own types.
+pub const TYPES: [&str; 10] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+];
+
 /// Returns the language with CEL's own functions and cel-go's extensions for strings, encodings
 /// and sets.
 ///
@@ -14,6 +30,7 @@ pub fn environment() -> Result<Env, DeclarationError> {
     env.add_extension(extensions::strings)?;
     env.add_extension(extensions::encoders)?;
     env.add_extension(sets)?;
+    meter::declare(&mut env)?;
     Ok(env)
 }
 

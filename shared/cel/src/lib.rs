@@ -2,7 +2,8 @@
 //!
 //! Expressions come from tenants, so they are bounded before they run: [`Expression::parse`]
 //! refuses long strings and deep trees, [`Expression::evaluate`] refuses nested loops and
-//! replacements that could take too long or too much memory over the given [`Data`].
+//! replacements that could take too long or too much memory over the given [`Data`]. While it runs,
+//! an evaluation charges its steps to the fuel of the data.
 //!
 //! | module | content |
 //! | --- | --- |
@@ -13,22 +14,32 @@
 //!
 //! ```
 //! use driftless_cel::{Data, Expression, Limits, Value, functions};
+//! use driftless_fuel::{FuelLimits, Tank};
 //! use serde_json::json;
 //! use std::sync::Arc;
 //!
-//! const LIMITS: Limits = Limits { bytes: 1024, operators: 100, work: 1 << 20, text: 1 << 20 };
+//! const LIMITS: Limits = Limits {
+//!     bytes: 1024,
+//!     operators: 100,
+//!     work: 1 << 20,
+//!     text: 1 << 20,
+//!     steps: 1 << 20,
+//! };
 //!
 //! let language = Arc::new(functions::environment()?);
 //! let expression = Expression::parse("object.replicas > 2", &language, LIMITS).unwrap();
-//! let mut data = Data::new(language);
+//! let fuel = Tank::new(FuelLimits { steps: 100, ..FuelLimits::NONE });
+//! let mut data = Data::new(language, &fuel);
 //! data.add("object", &json!({"replicas": 3}));
 //! assert_eq!(expression.evaluate(&data).unwrap(), Value::Bool(true));
+//! assert!(fuel.left().steps < 100);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod cost;
 pub mod functions;
+mod meter;
 pub mod tree;
 mod value;
 
@@ -36,6 +47,8 @@ use std::sync::Arc;
 
 use ::cel::common::value::Val;
 use ::cel::{Context, Program};
+use driftless_fuel::{FuelLimits, Tank};
+use meter::{Meter, Weight};
 
 pub use ::cel::common::ast::{Expr, IdedExpr};
 pub use ::cel::{DeclarationError, Env, ExecutionError, Value};
@@ -64,6 +77,9 @@ pub enum ParseError {
 pub struct Expression {
     text: String,
     program: Program,
+    /// The tree that is evaluated.
+    metered: IdedExpr,
+    weight: Weight,
     limits: Limits,
 }
 
@@ -88,9 +104,13 @@ impl Expression {
             };
             first.map_or_else(|| syntax((1, 1), ""), |error| syntax(error.pos, &error.msg))
         })?;
+        let mut metered = program.expression().clone();
+        meter::add_to(&mut metered);
         Ok(Self {
             text: text.to_owned(),
+            weight: Weight::of(program.expression()),
             program,
+            metered,
             limits,
         })
     }
@@ -122,12 +142,32 @@ impl Expression {
     /// Evaluates the expression over data.
     ///
     /// # Errors
-    /// An evaluation that could cost too much, and data that does not fit.
+    /// An evaluation that could cost, or that costs, too much, and data that does not fit.
     pub fn evaluate(&self, data: &Data<'_>) -> Result<Value, Failure> {
         data.size.check(self.tree(), self.text.len(), self.limits)?;
-        self.program
-            .execute(&data.context)
-            .map_err(Failure::Evaluation)
+        let part = data.fuel.part(FuelLimits {
+            steps: self.limits.steps,
+            ..FuelLimits::NONE
+        });
+        let steps = Tank::new(part.limits());
+        let meter = Meter {
+            steps: steps.clone(),
+            text: data.size.text.max(self.text.len()),
+        };
+        let begun = steps.steps(data.size.total / meter::BYTES_PER_STEP);
+        begun
+            .and_then(|()| meter.charge(1, self.weight))
+            .map_err(|_| Failure::Work)?;
+        let mut context = data.context.new_inner_scope();
+        context.add_variable_as_val(meter::VARIABLE, Box::new(meter));
+        let result = Value::resolve(&self.metered, &context);
+        // An operator may drop the error of a loop that had no steps left.
+        let left = steps.left().steps;
+        let spent = part.limits().steps.saturating_sub(left);
+        match part.steps(spent) {
+            Ok(()) if left > 0 => result.map_err(Failure::Evaluation),
+            _ => Err(Failure::Work),
+        }
     }
 }
 
@@ -152,6 +192,7 @@ fn operators(text: &str) -> usize {
 pub struct Data<'v> {
     context: Context<'v, 'v>,
     size: Size,
+    fuel: Tank,
 }
 
 impl std::fmt::Debug for Data<'_> {
@@ -161,12 +202,13 @@ impl std::fmt::Debug for Data<'_> {
 }
 
 impl<'v> Data<'v> {
-    /// Creates data without variables for the expressions of a language.
+    /// Creates data without variables for the expressions of a language. Evaluations charge `fuel`.
     #[must_use]
-    pub fn new(language: Arc<Env>) -> Self {
+    pub fn new(language: Arc<Env>, fuel: &Tank) -> Self {
         Self {
             context: Context::with_env(language),
             size: Size::default(),
+            fuel: fuel.clone(),
         }
     }
 
@@ -216,6 +258,7 @@ mod tests {
         operators: 600,
         work: 1 << 28,
         text: 16 << 20,
+        steps: 100_000,
     };
 
     fn language() -> Arc<Env> {
@@ -255,7 +298,7 @@ mod tests {
     fn expensive_evaluations_are_refused() {
         let list = json!({"list": vec![1; 2000], "text": "x".repeat(5000)});
         let failure = |text: &str| {
-            let mut data = Data::new(language());
+            let mut data = Data::new(language(), &Tank::default());
             data.add("o", &list);
             parse(text).expect("an expression").evaluate(&data).err()
         };
@@ -264,6 +307,55 @@ mod tests {
         let replaces = "size(o.text.replace('x', o.text)) > 0";
         assert!(matches!(failure(replaces), Some(Failure::Text)));
         assert!(failure("o.list.all(a, a == 1)").is_none());
+    }
+
+    #[test]
+    fn each_evaluation_charges_its_rounds() {
+        let spent = |text: &str, items: usize, bytes: usize| {
+            let steps = FuelLimits {
+                steps: 1_000_000,
+                ..FuelLimits::NONE
+            };
+            let fuel = Tank::new(steps);
+            let mut data = Data::new(language(), &fuel);
+            data.add(
+                "o",
+                &json!({"list": vec![1; items], "text": "x".repeat(bytes)}),
+            );
+            let result = parse(text).expect("an expression").evaluate(&data);
+            (result, 1_000_000 - fuel.left().steps)
+        };
+        let (result, small) = spent("o.list.all(a, a == 1)", 10, 1);
+        assert_eq!(result.expect("a result"), Value::Bool(true));
+        let (_, large) = spent("o.list.all(a, a == 1)", 1_000, 1);
+        assert!(large > 50 * small, "{small} and {large}");
+        let (_, nested) = spent("o.list.all(a, o.list.all(b, a == b))", 60, 1);
+        assert!(nested > 3 * large, "{nested} and {large}");
+        let (_, texts) = spent("o.list.all(a, o.text.contains('y') == false)", 1_000, 640);
+        assert!(texts > large + 10_000, "{texts} and {large}");
+        // An operator that drops errors does not go on without steps.
+        let (result, all) = spent("o.list.exists(a, !o.list.all(b, a == b)) || true", 300, 1);
+        assert!(matches!(result, Err(Failure::Work)), "{result:?}");
+        assert_eq!(all, LIMITS.steps);
+    }
+
+    #[test]
+    fn a_metered_loop_returns_what_it_does_without_the_meter() {
+        for text in [
+            "o.list.map(a, a + 1)",
+            "o.list.filter(a, a > 1).size()",
+            "o.map.exists(key, key == 'b')",
+            "o.list.exists_one(a, a == 2)",
+            "o.list.map(a, o.list.filter(b, b > a).size())",
+            "'a,b'.split(',').map(a, a + 'x')",
+        ] {
+            let mut data = Data::new(language(), &Tank::default());
+            data.add("o", &json!({"list": [1, 2, 3], "map": {"a": 1, "b": 2}}));
+            let expression = parse(text).expect("an expression");
+            let plain = expression.program.execute(&data.context);
+            let metered = expression.evaluate(&data);
+            assert_eq!(metered.expect(text), plain.expect(text), "{text}");
+        }
     }
 
     #[test]

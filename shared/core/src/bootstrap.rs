@@ -6,7 +6,9 @@ use driftless_flux::{
     undeclared,
 };
 use driftless_kernel::applier::{Applier, Strategy};
-use driftless_kernel::ports::{Clock, Cluster, ErrorKind, PortError, Resource, Result};
+use driftless_kernel::ports::{
+    Clock, Cluster, ErrorKind, ListRequest, PortError, Resource, Result,
+};
 use driftless_kernel::target::polling::{self, NotEstablished};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
@@ -133,7 +135,7 @@ async fn lost_fields(cluster: &dyn Cluster, definition: &Object) -> Result<Optio
         return Ok(None);
     };
     let mut lost = Vec::new();
-    for object in cluster.list(&resource, "", "").await? {
+    for object in cluster.list(&ListRequest::all(&resource)).await? {
         let fields = undeclared(definition, &object);
         if !fields.is_empty() {
             lost.push(format!("{} has {}", name(&object), fields.join(", ")));
@@ -248,7 +250,7 @@ async fn named_like_namespace(
     let Some(resource) = served.first() else {
         return Ok(BTreeMap::new());
     };
-    let found = cluster.list(resource, "", "").await?;
+    let found = cluster.list(&ListRequest::all(resource)).await?;
     let found = found
         .into_iter()
         .filter(|one| one.namespace() == one.name());

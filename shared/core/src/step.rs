@@ -12,7 +12,7 @@ use driftless_flux::{
 };
 use driftless_helmrelease::HelmReleases;
 use driftless_kernel::concurrent;
-use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder};
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, step_fuel};
 use driftless_kernel::driver::drive;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
@@ -193,6 +193,7 @@ async fn work(
         cause: request.cause.clone(),
         wait_budget,
         events: Recorder::default(),
+        fuel: step_fuel(),
         is_rehearsal: false,
         only_moves_revision: listed.is_some(),
     };

@@ -16,6 +16,6 @@ pub use embedded::World;
 pub use error::{Error, next_step};
 pub use fleet::encrypted::hide as hide_encrypted;
 pub use fleet::{
-    Blinder, Fleet, HubPlan, InvalidSource, Location, Options, Source, origin_of, service_keys,
-    write_sample,
+    Blinder, Fleet, HubPlan, InvalidSource, Location, Options, Source, excerpt, origin_of,
+    service_keys, write_sample,
 };

@@ -2,8 +2,8 @@
 //! from the artifacts of other sources.
 
 use super::{
-    ArtifactStatus, CommonMetadata, Conditions, FluxKind, FluxObject, ObjectRef, parse_duration,
-    spec_and_status,
+    ArtifactStatus, CommonMetadata, Conditions, FluxKind, FluxSpec, ObjectRef, Typed,
+    parse_duration,
 };
 use crate::error::FieldError;
 use driftless_manifest::Object;
@@ -37,17 +37,7 @@ const DESTINATION: &str = "^@artifact/([^/]{0,1}|[^./][^/]|[.][^./]|[^/]{3,})(/(
 const LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// An ArtifactGenerator object.
-#[derive(Clone, Debug)]
-pub struct ArtifactGenerator {
-    /// The reference of the object.
-    pub id: ObjectRef,
-    /// The live object that was read.
-    pub object: Object,
-    /// The desired state.
-    pub spec: ArtifactGeneratorSpec,
-    /// The status that was written last.
-    pub status: ArtifactGeneratorStatus,
-}
+pub type ArtifactGenerator = Typed<ArtifactGeneratorSpec>;
 
 /// The `spec` of an ArtifactGenerator.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -267,32 +257,9 @@ impl GeneratedEntry {
     }
 }
 
-impl FluxObject for ArtifactGenerator {
+impl FluxSpec for ArtifactGeneratorSpec {
+    const KIND: FluxKind = FluxKind::ArtifactGenerator;
     type Status = ArtifactGeneratorStatus;
-
-    fn from_object(object: Object) -> Result<Self, FieldError> {
-        let (spec, status) = spec_and_status(&object)?;
-        let kind = FluxKind::ArtifactGenerator;
-        let id = ObjectRef::new(kind, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
-    }
-
-    fn object(&self) -> &Object {
-        &self.object
-    }
-
-    fn status(&self) -> &ArtifactGeneratorStatus {
-        &self.status
-    }
-
-    fn is_suspended(&self) -> bool {
-        super::is_suspended(&self.object)
-    }
 }
 
 impl ArtifactGenerator {

@@ -3,7 +3,7 @@
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
 use super::source::AccessFrom;
-use super::{FluxKind, Source, SourceSpec};
+use super::{FluxKind, FluxSpec, Source, SourceSpec, SourceStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,15 +100,14 @@ pub struct BucketSts {
     pub cert_secret_ref: Option<LocalRef>,
 }
 
-impl SourceSpec for BucketSpec {
+impl FluxSpec for BucketSpec {
     const KIND: FluxKind = FluxKind::Bucket;
+    type Status = SourceStatus;
+}
 
+impl SourceSpec for BucketSpec {
     fn interval(&self) -> &str {
         &self.interval
-    }
-
-    fn suspend(&self) -> bool {
-        self.suspend
     }
 }
 

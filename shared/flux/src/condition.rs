@@ -205,6 +205,35 @@ impl Conditions {
         self.0.sort_by(|a, b| rank(a).cmp(&rank(b)));
     }
 
+    /// Sets `Ready`, and removes `Reconciling` and `Stalled`.
+    pub fn set_ready(&mut self, reason: &str, message: &str, generation: i64, now: &str) {
+        self.remove(RECONCILING);
+        self.remove(STALLED);
+        let is_ready = ConditionStatus::True;
+        self.set(READY, is_ready, reason, message, generation, now);
+    }
+
+    /// Sets `Reconciling`, and removes `Stalled`.
+    pub fn set_reconciling(&mut self, reason: &str, message: &str, generation: i64, now: &str) {
+        self.remove(STALLED);
+        let is_reconciling = ConditionStatus::True;
+        self.set(
+            RECONCILING,
+            is_reconciling,
+            reason,
+            message,
+            generation,
+            now,
+        );
+    }
+
+    /// Sets `Stalled`, because only a change can help, and removes `Reconciling`.
+    pub fn set_stalled(&mut self, reason: &str, message: &str, generation: i64, now: &str) {
+        self.remove(RECONCILING);
+        let is_stalled = ConditionStatus::True;
+        self.set(STALLED, is_stalled, reason, message, generation, now);
+    }
+
     /// Removes the condition of a type.
     pub fn remove(&mut self, kind: &str) {
         self.0.retain(|condition| condition.kind != kind);

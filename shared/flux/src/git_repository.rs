@@ -3,7 +3,7 @@
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
 use super::source::AccessFrom;
-use super::{FluxKind, Source, SourceSpec};
+use super::{FluxKind, FluxSpec, Source, SourceSpec, SourceStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -146,15 +146,14 @@ impl GitVerification {
     }
 }
 
-impl SourceSpec for GitRepositorySpec {
+impl FluxSpec for GitRepositorySpec {
     const KIND: FluxKind = FluxKind::GitRepository;
+    type Status = SourceStatus;
+}
 
+impl SourceSpec for GitRepositorySpec {
     fn interval(&self) -> &str {
         &self.interval
-    }
-
-    fn suspend(&self) -> bool {
-        self.suspend
     }
 }
 

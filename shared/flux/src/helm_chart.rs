@@ -2,7 +2,7 @@
 
 use super::schema::{DURATION, without};
 use super::source::AccessFrom;
-use super::{FluxKind, ObjectRef, Source, SourceSpec, Verification};
+use super::{FluxKind, FluxSpec, ObjectRef, Source, SourceSpec, SourceStatus, Verification};
 use crate::error::FieldError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,15 +73,14 @@ pub struct ChartSource {
     pub name: String,
 }
 
-impl SourceSpec for HelmChartSpec {
+impl FluxSpec for HelmChartSpec {
     const KIND: FluxKind = FluxKind::HelmChart;
+    type Status = SourceStatus;
+}
 
+impl SourceSpec for HelmChartSpec {
     fn interval(&self) -> &str {
         &self.interval
-    }
-
-    fn suspend(&self) -> bool {
-        self.suspend
     }
 }
 

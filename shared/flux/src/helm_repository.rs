@@ -3,7 +3,7 @@
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
 use super::source::AccessFrom;
-use super::{FluxKind, Source, SourceSpec};
+use super::{FluxKind, FluxSpec, Source, SourceSpec, SourceStatus};
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,15 +56,14 @@ pub struct HelmRepositorySpec {
     pub access_from: Option<AccessFrom>,
 }
 
-impl SourceSpec for HelmRepositorySpec {
+impl FluxSpec for HelmRepositorySpec {
     const KIND: FluxKind = FluxKind::HelmRepository;
+    type Status = SourceStatus;
+}
 
+impl SourceSpec for HelmRepositorySpec {
     fn interval(&self) -> &str {
         self.interval.as_deref().unwrap_or("1m")
-    }
-
-    fn suspend(&self) -> bool {
-        self.suspend
     }
 }
 

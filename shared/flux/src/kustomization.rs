@@ -1,7 +1,7 @@
 //! The kind `Kustomization` of kustomize.toolkit.fluxcd.io.
 
 use super::schema::DURATION;
-use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
+use super::{Conditions, FluxKind, FluxSpec, ObjectRef, Typed, parse_duration};
 use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
@@ -16,17 +16,7 @@ pub const KUSTOMIZATION_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 pub const KUSTOMIZATION_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
 /// A Kustomization of kustomize.toolkit.fluxcd.io, of any served version.
-#[derive(Clone, Debug)]
-pub struct Kustomization {
-    /// The reference of the object.
-    pub id: ObjectRef,
-    /// The live object that was read.
-    pub object: Object,
-    /// The desired state.
-    pub spec: KustomizationSpec,
-    /// The status that was written last.
-    pub status: KustomizationStatus,
-}
+pub type Kustomization = Typed<KustomizationSpec>;
 
 /// The `spec` of a Kustomization.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -464,24 +454,9 @@ impl DependsOn {
     }
 }
 
-impl super::FluxObject for Kustomization {
+impl FluxSpec for KustomizationSpec {
+    const KIND: FluxKind = FluxKind::Kustomization;
     type Status = KustomizationStatus;
-
-    fn from_object(object: Object) -> Result<Self, FieldError> {
-        Self::from_object(object)
-    }
-
-    fn object(&self) -> &Object {
-        &self.object
-    }
-
-    fn status(&self) -> &KustomizationStatus {
-        &self.status
-    }
-
-    fn is_suspended(&self) -> bool {
-        self.spec.suspend
-    }
 }
 
 impl Kustomization {
@@ -491,26 +466,6 @@ impl Kustomization {
         let substituted = self.spec.post_build.iter();
         let mut substituted = substituted.flat_map(|build| &build.substitute_from);
         self.spec.decryption.is_some() || substituted.any(|from| from.kind == "Secret")
-    }
-
-    /// Parses a live object of any served version.
-    ///
-    /// # Errors
-    /// A field is not valid; the message names it.
-    pub fn from_object(object: Object) -> Result<Self, FieldError> {
-        let (spec, status) = spec_and_status(&object)?;
-        let id = ObjectRef::new(FluxKind::Kustomization, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
-    }
-
-    /// Returns `metadata.generation` of the object.
-    pub fn generation(&self) -> i64 {
-        crate::generation(&self.object)
     }
 
     /// Returns the source of the files.

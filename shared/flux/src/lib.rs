@@ -21,6 +21,7 @@ mod schema;
 mod source;
 mod text;
 mod time;
+mod typed;
 mod verification;
 
 pub use alert_annotations::{AlertOptions, LONGEST_REMINDER};
@@ -48,10 +49,10 @@ pub use source::{
 };
 pub use text::short_hashes;
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
+pub use typed::{FluxObject, FluxSpec, Typed};
 pub use verification::{OidcIdentity, Verification};
 
 use driftless_manifest::{Gvk, Object};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
@@ -76,27 +77,6 @@ pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 
 /// The namespace and the name of the root objects of `flux bootstrap`.
 pub const FLUX_SYSTEM: &str = "flux-system";
-
-/// An object of Flux's API with typed fields.
-pub trait FluxObject: Sized + Send + Sync {
-    /// The type of `status`.
-    type Status: Serialize + Send + Sync;
-
-    /// Parses a live object of any served version.
-    ///
-    /// # Errors
-    /// A field is not valid; the message names it.
-    fn from_object(object: Object) -> Result<Self, FieldError>;
-
-    /// Returns the live object that was read.
-    fn object(&self) -> &Object;
-
-    /// Returns the status that was read.
-    fn status(&self) -> &Self::Status;
-
-    /// Returns whether the reconciliation is suspended.
-    fn is_suspended(&self) -> bool;
-}
 
 /// The kinds of Flux objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -317,28 +297,6 @@ impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
     }
-}
-
-/// Parses `spec` and `status` of a live object; a missing status is empty.
-fn spec_and_status<Spec, Status>(object: &Object) -> Result<(Spec, Status), FieldError>
-where
-    Spec: DeserializeOwned,
-    Status: DeserializeOwned + Default,
-{
-    let invalid = |part: &'static str| {
-        move |error: serde_json::Error| FieldError::Type {
-            part,
-            reason: error.to_string(),
-        }
-    };
-    let map = object.as_map();
-    let spec = map.get("spec").cloned().unwrap_or_default();
-    let spec = serde_json::from_value(spec).map_err(invalid("spec"))?;
-    let status = match map.get("status") {
-        Some(status) => serde_json::from_value(status.clone()).map_err(invalid("status"))?,
-        None => Status::default(),
-    };
-    Ok((spec, status))
 }
 
 /// Returns whether the reconciliation of a live object is suspended: by its spec, or by the

@@ -2,11 +2,9 @@
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
-use super::{Conditions, FluxKind, FluxObject, ObjectRef, parse_duration, spec_and_status};
+use super::{Conditions, FluxKind, FluxSpec, ObjectRef, Typed, parse_duration};
 use crate::error::FieldError;
-use driftless_manifest::Object;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,47 +30,20 @@ const CHANGE_REQUEST_TYPES: [&str; 3] = [
 ];
 
 /// An Alert object of any served version.
-pub type Alert = NotificationObject<AlertSpec>;
+pub type Alert = Typed<AlertSpec>;
 /// A Provider object of any served version.
-pub type Provider = NotificationObject<ProviderSpec>;
+pub type Provider = Typed<ProviderSpec>;
 
-/// An object of notifications.
-#[derive(Clone, Debug)]
-pub struct NotificationObject<S> {
-    /// The reference of the object.
-    pub id: ObjectRef,
-    /// The live object that was read.
-    pub object: Object,
-    /// The desired state.
-    pub spec: S,
-    /// The status that was written last.
-    pub status: NotificationStatus,
-}
-
-/// The spec of an object of notifications.
-pub trait NotificationSpec: DeserializeOwned + Send + Sync {
-    /// The kind of the object.
-    const KIND: FluxKind;
-
-    /// Returns whether the object has no step while it is suspended.
-    fn is_suspended(&self) -> bool;
-}
-
-impl NotificationSpec for AlertSpec {
+impl FluxSpec for AlertSpec {
     const KIND: FluxKind = FluxKind::Alert;
-
-    fn is_suspended(&self) -> bool {
-        self.suspend.unwrap_or_default()
-    }
+    type Status = NotificationStatus;
 }
 
-impl NotificationSpec for ProviderSpec {
+impl FluxSpec for ProviderSpec {
     const KIND: FluxKind = FluxKind::Provider;
-
     /// A suspended Provider has a step, which discards the events.
-    fn is_suspended(&self) -> bool {
-        false
-    }
+    const WORKS_SUSPENDED: bool = true;
+    type Status = NotificationStatus;
 }
 
 /// The `status` of an Alert or a Provider.
@@ -87,33 +58,6 @@ pub struct NotificationStatus {
     /// The value of `requestedAt` that was handled last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_handled_reconcile_at: String,
-}
-
-impl<S: NotificationSpec> FluxObject for NotificationObject<S> {
-    type Status = NotificationStatus;
-
-    fn from_object(object: Object) -> Result<Self, FieldError> {
-        let (spec, status) = spec_and_status(&object)?;
-        let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
-    }
-
-    fn object(&self) -> &Object {
-        &self.object
-    }
-
-    fn status(&self) -> &NotificationStatus {
-        &self.status
-    }
-
-    fn is_suspended(&self) -> bool {
-        self.spec.is_suspended()
-    }
 }
 
 impl Alert {

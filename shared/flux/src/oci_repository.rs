@@ -2,7 +2,7 @@
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
-use super::{FluxKind, Source, SourceSpec, Verification};
+use super::{FluxKind, FluxSpec, Source, SourceSpec, SourceStatus, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,15 +87,14 @@ pub struct LayerSelector {
     pub operation: String,
 }
 
-impl SourceSpec for OCIRepositorySpec {
+impl FluxSpec for OCIRepositorySpec {
     const KIND: FluxKind = FluxKind::OCIRepository;
+    type Status = SourceStatus;
+}
 
+impl SourceSpec for OCIRepositorySpec {
     fn interval(&self) -> &str {
         &self.interval
-    }
-
-    fn suspend(&self) -> bool {
-        self.suspend
     }
 }
 

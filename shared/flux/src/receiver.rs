@@ -3,9 +3,8 @@
 use super::kustomization::LocalRef;
 use super::notification::ObjectSelector;
 use super::schema::DURATION;
-use super::{Conditions, FluxKind, FluxObject, ObjectRef, parse_duration, spec_and_status};
+use super::{Conditions, FluxKind, FluxSpec, Typed, parse_duration};
 use crate::error::FieldError;
-use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -18,17 +17,7 @@ pub const WEBHOOK_PATH: &str = "/hook/";
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// A Receiver object of any served version.
-#[derive(Clone, Debug)]
-pub struct Receiver {
-    /// The reference of the object.
-    pub id: ObjectRef,
-    /// The live object that was read.
-    pub object: Object,
-    /// The desired state.
-    pub spec: ReceiverSpec,
-    /// The status that was written last.
-    pub status: ReceiverStatus,
-}
+pub type Receiver = Typed<ReceiverSpec>;
 
 /// The `status` of a Receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -47,31 +36,9 @@ pub struct ReceiverStatus {
     pub webhook_path: String,
 }
 
-impl FluxObject for Receiver {
+impl FluxSpec for ReceiverSpec {
+    const KIND: FluxKind = FluxKind::Receiver;
     type Status = ReceiverStatus;
-
-    fn from_object(object: Object) -> Result<Self, FieldError> {
-        let (spec, status) = spec_and_status(&object)?;
-        let id = ObjectRef::new(FluxKind::Receiver, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
-    }
-
-    fn object(&self) -> &Object {
-        &self.object
-    }
-
-    fn status(&self) -> &ReceiverStatus {
-        &self.status
-    }
-
-    fn is_suspended(&self) -> bool {
-        self.spec.suspend.unwrap_or_default()
-    }
 }
 
 impl Receiver {
@@ -294,6 +261,7 @@ pub struct OidcValidation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_manifest::Object;
     use serde_json::{Value, json};
 
     fn receiver(spec: &Value) -> Receiver {

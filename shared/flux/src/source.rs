@@ -1,10 +1,9 @@
 //! The model that all kinds of sources share: the object, its status and its artifact.
 
-use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
+use super::{Conditions, FluxKind, FluxSpec, ObjectRef, Typed, parse_duration};
 use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -28,29 +27,13 @@ pub struct NamespaceSelector {
 }
 
 /// The `spec` of a kind of source.
-pub trait SourceSpec: DeserializeOwned {
-    /// The kind of the source.
-    const KIND: FluxKind;
-
+pub trait SourceSpec: FluxSpec<Status = SourceStatus> {
     /// Returns `spec.interval` as a string.
     fn interval(&self) -> &str;
-
-    /// Returns whether the reconciliation is suspended.
-    fn suspend(&self) -> bool;
 }
 
 /// A source object of source.toolkit.fluxcd.io, of any served version.
-#[derive(Clone, Debug)]
-pub struct Source<S> {
-    /// The reference of the object.
-    pub id: ObjectRef,
-    /// The live object that was read.
-    pub object: Object,
-    /// The desired state.
-    pub spec: S,
-    /// The status that was written last.
-    pub status: SourceStatus,
-}
+pub type Source<S> = Typed<S>;
 
 /// The `status` of a source. Fields that a kind does not have stay empty and are not serialized.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -121,47 +104,7 @@ pub struct ArtifactStatus {
     pub metadata: BTreeMap<String, String>,
 }
 
-impl<S: SourceSpec + Send + Sync> super::FluxObject for Source<S> {
-    type Status = SourceStatus;
-
-    fn from_object(object: Object) -> Result<Self, FieldError> {
-        Self::from_object(object)
-    }
-
-    fn object(&self) -> &Object {
-        &self.object
-    }
-
-    fn status(&self) -> &SourceStatus {
-        &self.status
-    }
-
-    fn is_suspended(&self) -> bool {
-        self.spec.suspend()
-    }
-}
-
 impl<S: SourceSpec> Source<S> {
-    /// Parses a live object of any served version.
-    ///
-    /// # Errors
-    /// A field is not valid; the message names it.
-    pub fn from_object(object: Object) -> Result<Self, FieldError> {
-        let (spec, status) = spec_and_status(&object)?;
-        let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
-    }
-
-    /// Returns `metadata.generation` of the object.
-    pub fn generation(&self) -> i64 {
-        crate::generation(&self.object)
-    }
-
     /// Returns `spec.interval`.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The counters of work, text, values and nesting, and their limits.
 
+use crate::tank::Tank;
 use std::cell::Cell;
 use std::fmt;
 
@@ -24,6 +25,16 @@ impl FuelLimits {
         nodes: usize::MAX,
         depth: usize::MAX,
     };
+
+    /// Returns the limit of a unit.
+    pub(crate) fn of(&self, which: FuelKind) -> usize {
+        match which {
+            FuelKind::Steps => self.steps,
+            FuelKind::Bytes => self.bytes,
+            FuelKind::Nodes => self.nodes,
+            FuelKind::Depth => self.depth,
+        }
+    }
 }
 
 /// The units that a [`Fuel`] counts.
@@ -80,6 +91,8 @@ pub struct Fuel {
     steps: Cell<usize>,
     bytes: Cell<usize>,
     nodes: Cell<usize>,
+    /// The tank that the limits were taken from, and the ceilings up to which they were.
+    tank: Option<(Tank, FuelLimits)>,
 }
 
 impl Fuel {
@@ -90,7 +103,15 @@ impl Fuel {
             steps: Cell::new(0),
             bytes: Cell::new(0),
             nodes: Cell::new(0),
+            tank: None,
         }
+    }
+
+    /// Returns the fuel of a part of a tank, which has taken `limits` for it.
+    pub(crate) fn of_tank(tank: Tank, limits: FuelLimits, ceilings: FuelLimits) -> Self {
+        let mut fuel = Self::new(limits);
+        fuel.tank = Some((tank, ceilings));
+        fuel
     }
 
     /// Returns the limits that the evaluation began with, of which some may be used up.
@@ -104,7 +125,7 @@ impl Fuel {
     /// The limit is exceeded.
     #[inline]
     pub fn steps(&self, steps: usize) -> Result<(), OutOfFuel> {
-        spend(&self.steps, steps, self.limits.steps, FuelKind::Steps)
+        self.spend(&self.steps, steps, self.limits.steps, FuelKind::Steps)
     }
 
     /// Charges bytes that are about to be read or created.
@@ -113,7 +134,7 @@ impl Fuel {
     /// The limit is exceeded.
     #[inline]
     pub fn bytes(&self, bytes: usize) -> Result<(), OutOfFuel> {
-        spend(&self.bytes, bytes, self.limits.bytes, FuelKind::Bytes)
+        self.spend(&self.bytes, bytes, self.limits.bytes, FuelKind::Bytes)
     }
 
     /// Charges values that are about to be created.
@@ -122,7 +143,7 @@ impl Fuel {
     /// The limit is exceeded.
     #[inline]
     pub fn nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
-        spend(&self.nodes, nodes, self.limits.nodes, FuelKind::Nodes)
+        self.spend(&self.nodes, nodes, self.limits.nodes, FuelKind::Nodes)
     }
 
     /// Checks a level of nesting that is about to be created: `levels` includes it.
@@ -131,7 +152,7 @@ impl Fuel {
     /// The limit is exceeded.
     #[inline]
     pub fn depth(&self, levels: usize) -> Result<(), OutOfFuel> {
-        check(levels, self.limits.depth, FuelKind::Depth)
+        self.check(levels, self.limits.depth, FuelKind::Depth)
     }
 
     /// Checks that `bytes` are left, without charging them: for a value whose exact size is known
@@ -142,7 +163,7 @@ impl Fuel {
     #[inline]
     pub fn room_for_bytes(&self, bytes: usize) -> Result<(), OutOfFuel> {
         let all = self.bytes.get().saturating_add(bytes);
-        check(all, self.limits.bytes, FuelKind::Bytes)
+        self.check(all, self.limits.bytes, FuelKind::Bytes)
     }
 
     /// Checks that `nodes` are left, without charging them.
@@ -152,7 +173,7 @@ impl Fuel {
     #[inline]
     pub fn room_for_nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
         let all = self.nodes.get().saturating_add(nodes);
-        check(all, self.limits.nodes, FuelKind::Nodes)
+        self.check(all, self.limits.nodes, FuelKind::Nodes)
     }
 
     /// Returns the bytes of text that the evaluation may still produce.
@@ -181,21 +202,51 @@ impl Fuel {
         give_back(&self.nodes, nodes, self.limits.nodes);
         give_back(&self.bytes, bytes, self.limits.bytes);
     }
-}
 
-#[inline]
-fn spend(spent: &Cell<usize>, more: usize, limit: usize, which: FuelKind) -> Result<(), OutOfFuel> {
-    let all = spent.get().saturating_add(more);
-    spent.set(all);
-    check(all, limit, which)
-}
-
-#[inline]
-fn check(all: usize, limit: usize, which: FuelKind) -> Result<(), OutOfFuel> {
-    if all > limit {
-        return Err(OutOfFuel { which, limit });
+    #[inline]
+    fn spend(
+        &self,
+        spent: &Cell<usize>,
+        more: usize,
+        limit: usize,
+        which: FuelKind,
+    ) -> Result<(), OutOfFuel> {
+        let all = spent.get().saturating_add(more);
+        spent.set(all);
+        self.check(all, limit, which)
     }
-    Ok(())
+
+    #[inline]
+    fn check(&self, all: usize, limit: usize, which: FuelKind) -> Result<(), OutOfFuel> {
+        if all > limit {
+            return Err(self.out(which));
+        }
+        Ok(())
+    }
+
+    /// Returns the error of a unit that has run out here: at its own limit, or at that of the tank.
+    #[cold]
+    fn out(&self, which: FuelKind) -> OutOfFuel {
+        let limit = self.limits.of(which);
+        match &self.tank {
+            Some((tank, ceilings)) if limit < ceilings.of(which) => tank.empty(which),
+            _ => OutOfFuel { which, limit },
+        }
+    }
+}
+
+impl Drop for Fuel {
+    fn drop(&mut self) {
+        if let Some((tank, _)) = &self.tank {
+            let spent = FuelLimits {
+                steps: self.steps.get(),
+                bytes: self.bytes.get(),
+                nodes: 0,
+                depth: 0,
+            };
+            tank.put_back(self.limits, spent);
+        }
+    }
 }
 
 fn give_back(spent: &Cell<usize>, less: usize, limit: usize) {

@@ -4,6 +4,7 @@ use crate::error::{Error, Limit, Result};
 use crate::limits::{Deadline, Limits};
 use crate::pack::Objects;
 use bytes::Bytes;
+use driftless_fuel::{Fuel, FuelKind, OutOfFuel};
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix_hash::{Kind as Hash, ObjectId};
 use gix_object::{Kind, TreeRefIter};
@@ -18,22 +19,18 @@ pub(crate) struct Gitlink {
 /// The files of a commit, and of its submodules below them.
 pub(crate) struct Checkout {
     pub files: FileTree,
-    limits: Limits,
+    fuel: Fuel,
     deadline: Deadline,
-    bytes: u64,
-    entries: usize,
     /// The directories to read, with the files at the top; an empty list means all of them.
     directories: Vec<TreePath>,
 }
 
 impl Checkout {
-    pub fn new(limits: Limits, deadline: Deadline, directories: Vec<TreePath>) -> Self {
+    pub fn new(limits: &Limits, deadline: Deadline, directories: Vec<TreePath>) -> Self {
         Self {
             files: FileTree::new(),
-            limits,
+            fuel: limits.fuel.part(limits.of_checkout()),
             deadline,
-            bytes: 0,
-            entries: 0,
             directories,
         }
     }
@@ -71,9 +68,7 @@ impl Checkout {
         links: &mut Vec<Gitlink>,
     ) -> Result<()> {
         self.deadline.check()?;
-        if depth > self.limits.depth {
-            return Err(Error::Limit(Limit::Depth(self.limits.depth)));
-        }
+        self.fuel.depth(depth).map_err(over)?;
         // Git knows the empty tree without an object for it, and a pack need not contain one.
         if tree == ObjectId::empty_tree(Hash::Sha1) {
             return Ok(());
@@ -91,10 +86,8 @@ impl Checkout {
                     "duplicate entry '{path}' in a tree"
                 )));
             }
-            self.entries += 1;
-            if self.entries > self.limits.files {
-                return Err(Error::Limit(Limit::Files(self.limits.files)));
-            }
+            self.fuel.nodes(1).map_err(over)?;
+            self.fuel.steps(1).map_err(over)?;
             let is_file = !entry.mode.is_tree() && !entry.mode.is_commit();
             let is_top = is_file && at.is_root();
             if !is_top && !self.is_wanted(&path) {
@@ -135,10 +128,7 @@ impl Checkout {
         kind: EntryKind,
     ) -> Result<()> {
         let content = objects.get(&id, Kind::Blob)?.clone();
-        self.bytes = self.bytes.saturating_add(content.len() as u64);
-        if self.bytes > self.limits.unpacked {
-            return Err(Error::Limit(Limit::Unpacked(self.limits.unpacked)));
-        }
+        self.fuel.bytes(content.len()).map_err(over)?;
         let put = self.files.insert(path, kind, content);
         put.map_err(|error| Error::Content(error.to_string()))
     }
@@ -159,6 +149,16 @@ impl Checkout {
                 .iter()
                 .any(|directory| path.is_within(directory))
     }
+}
+
+/// Returns the limit of a checkout that is exceeded.
+fn over(out: OutOfFuel) -> Error {
+    Error::Limit(match out.which {
+        FuelKind::Steps => Limit::Steps(out.limit),
+        FuelKind::Bytes => Limit::Unpacked(out.limit as u64),
+        FuelKind::Nodes => Limit::Files(out.limit),
+        FuelKind::Depth => Limit::Depth(out.limit),
+    })
 }
 
 /// Checks that an entry's name is a valid file name and not `.git`.

@@ -91,7 +91,7 @@ impl Connection {
             transport,
             packets,
             advertisement,
-            limits: remote.limits,
+            limits: remote.limits.clone(),
         })
     }
 

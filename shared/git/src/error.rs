@@ -78,6 +78,9 @@ pub enum Limit {
     /// The time for the whole read.
     #[error("{0:?}")]
     Time(Duration),
+    /// Steps of work, of which the whole step of the caller has a limit.
+    #[error("{0} steps of work")]
+    Steps(usize),
 }
 
 /// The result of this crate's functions.

@@ -75,7 +75,7 @@ impl Remote {
     /// exceeded; other errors if the answer or the content is not valid.
     pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<FetchedCommit> {
         let deadline = Deadline::after(self.limits.time);
-        let checkout = Checkout::new(self.limits, deadline, options.directories.clone());
+        let checkout = Checkout::new(&self.limits, deadline, options.directories.clone());
         let root = TreePath::root();
         let (mut checkout, first) = self.read(commit, options, deadline, checkout, root).await?;
         let mut waiting = match options.submodules {
@@ -129,7 +129,7 @@ impl Remote {
             bare: true,
         };
         let pack = self.pack(commit, options, scope, deadline).await?;
-        let (limits, tag) = (self.limits, options.tag);
+        let (limits, tag) = (self.limits.clone(), options.tag);
         blocking(move || {
             let objects = unpack(pack, &limits, deadline)?;
             tree(&objects, commit)?;
@@ -158,7 +158,7 @@ impl Remote {
                     ..Scope::default()
                 };
                 let pack = self.pack(commit, options, scope, deadline).await?;
-                let limits = self.limits;
+                let limits = self.limits.clone();
                 blocking(move || unpack(pack, &limits, deadline)).await?
             }
         };

@@ -19,6 +19,7 @@ mod limits;
 mod pack;
 mod packets;
 mod parts;
+mod redirect;
 mod remote;
 mod smart_http;
 mod ssh;
@@ -30,6 +31,7 @@ pub use fetch::{FetchOptions, FetchedCommit, FetchedObjects};
 pub use gix_hash::ObjectId;
 pub use limits::Limits;
 pub use packets::Body;
+pub use redirect::{RefusedRedirect, redirect};
 pub use remote::{Auth, Duplex, Network, Remote, RemoteUrl, Secret, SshLogin};
 
 /// Compiles and runs the README's example.

@@ -1,11 +1,12 @@
 //! Limits of one read of a repository.
 
 use crate::error::{Error, Limit, Result};
+use driftless_fuel::{FuelLimits, Tank};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Limits of one read. An exceeded limit is an [`Error::Limit`] that names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of a list of references.
@@ -26,6 +27,40 @@ pub struct Limits {
     pub submodules: usize,
     /// The time for the whole read.
     pub time: Duration,
+    /// The fuel of the step that reads the repository. Each pack and the checkout charge it, up to
+    /// the limits above.
+    pub fuel: Tank,
+}
+
+/// The bytes of a pack's objects that are unpacked and hashed in one step.
+pub(crate) const BYTES_PER_STEP: usize = 16;
+
+/// The steps that an object costs, in addition to its bytes.
+pub(crate) const STEPS_PER_OBJECT: usize = 20;
+
+impl Limits {
+    /// Returns the ceilings of one pack: a value for each object. Its steps are those that the
+    /// allowed bytes and objects need.
+    pub(crate) fn of_pack(&self) -> FuelLimits {
+        let bytes = usize::try_from(self.unpacked).unwrap_or(usize::MAX);
+        let objects = self.objects.saturating_mul(2 * STEPS_PER_OBJECT);
+        FuelLimits {
+            steps: (bytes / BYTES_PER_STEP).saturating_add(objects),
+            bytes,
+            nodes: self.objects,
+            depth: self.deltas,
+        }
+    }
+
+    /// Returns the ceilings of a checkout: a value for each file, link and directory.
+    pub(crate) fn of_checkout(&self) -> FuelLimits {
+        FuelLimits {
+            steps: self.files,
+            bytes: usize::try_from(self.unpacked).unwrap_or(usize::MAX),
+            nodes: self.files,
+            depth: self.depth,
+        }
+    }
 }
 
 impl Default for Limits {
@@ -41,6 +76,7 @@ impl Default for Limits {
             depth: 256,
             submodules: 32,
             time: Duration::from_secs(60),
+            fuel: Tank::default(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Unpacks a server's pack. The sizes, bases and ids that it announces are not trusted.
 
 use crate::error::{Error, Limit, Result, protocol};
-use crate::limits::{Deadline, Limits};
+use crate::limits::{BYTES_PER_STEP, Deadline, Limits, STEPS_PER_OBJECT};
 use bytes::Bytes;
+use driftless_fuel::{Fuel, FuelKind, OutOfFuel};
 use gix_hash::{Kind as Hash, ObjectId};
 use gix_object::Kind;
 use gix_pack::data::decode::entry::ResolvedBase;
@@ -59,9 +60,8 @@ pub(crate) fn unpack(pack: Vec<u8>, limits: &Limits, deadline: Deadline) -> Resu
     let file = File::from_data(pack, PathBuf::new(), Hash::Sha1).map_err(damaged)?;
     let mut unpacking = Unpacker {
         file,
-        limits,
+        fuel: limits.fuel.part(limits.of_pack()),
         deadline,
-        left: limits.unpacked,
         inflate: Inflate::default(),
         objects: Objects::default(),
         deltas: HashMap::new(),
@@ -104,26 +104,22 @@ struct Ready {
     depth: usize,
 }
 
-struct Unpacker<'a> {
+struct Unpacker {
     file: File<Vec<u8>>,
-    limits: &'a Limits,
+    fuel: Fuel,
     deadline: Deadline,
-    /// Bytes that may still be unpacked.
-    left: u64,
     inflate: Inflate,
     objects: Objects,
     /// The deltas whose base is not yet unpacked.
     deltas: HashMap<Base, Vec<(u64, Entry)>>,
 }
 
-impl Unpacker<'_> {
+impl Unpacker {
     /// Reads every entry once, in order: the start of an entry is known only after the entry before
     /// it was read.
     fn entries(&mut self) -> Result<Vec<Ready>> {
         let count = self.file.num_objects() as usize;
-        if count > self.limits.objects {
-            return Err(Error::Limit(Limit::Objects(self.limits.objects)));
-        }
+        self.fuel.nodes(count).map_err(over)?;
         let mut ready = Vec::new();
         let mut offset = header::SIZE as u64;
         for _ in 0..count {
@@ -182,9 +178,7 @@ impl Unpacker<'_> {
             return Ok(());
         }
         let depth = base.depth + 1;
-        if depth > self.limits.deltas {
-            return Err(Error::Limit(Limit::Deltas(self.limits.deltas)));
-        }
+        self.fuel.depth(depth).map_err(over)?;
         let found = self.objects.0.get(&base.id).cloned();
         let Some((kind, bytes)) = found else {
             return protocol("a delta has no base");
@@ -230,9 +224,10 @@ impl Unpacker<'_> {
     }
 
     fn take(&mut self, bytes: u64) -> Result<()> {
-        let over = Error::Limit(Limit::Unpacked(self.limits.unpacked));
-        self.left = self.left.checked_sub(bytes).ok_or(over)?;
-        Ok(())
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.fuel.bytes(bytes).map_err(over)?;
+        let steps = STEPS_PER_OBJECT + bytes / BYTES_PER_STEP;
+        self.fuel.steps(steps).map_err(over)
     }
 
     fn keep(&mut self, kind: Kind, bytes: Vec<u8>) -> Result<ObjectId> {
@@ -240,6 +235,16 @@ impl Unpacker<'_> {
         self.objects.0.insert(id, (kind, bytes.into()));
         Ok(id)
     }
+}
+
+/// Returns the limit of a pack that is exceeded.
+fn over(out: OutOfFuel) -> Error {
+    Error::Limit(match out.which {
+        FuelKind::Steps => Limit::Steps(out.limit),
+        FuelKind::Bytes => Limit::Unpacked(out.limit as u64),
+        FuelKind::Nodes => Limit::Objects(out.limit),
+        FuelKind::Depth => Limit::Deltas(out.limit),
+    })
 }
 
 fn damaged(error: impl std::fmt::Display) -> Error {

@@ -42,7 +42,7 @@ impl Remote {
         }
         let mut parts = Parts {
             connection,
-            limits: self.limits,
+            limits: self.limits.clone(),
             deadline,
             objects: Objects::default(),
             packed: 0,
@@ -109,9 +109,10 @@ impl Parts {
         }
         let pack = self.connection.pack(&wants, scope).await?;
         self.packed = self.packed.saturating_add(pack.len() as u64);
-        let (limits, deadline) = (self.limits, self.deadline);
+        let (limits, deadline) = (self.limits.clone(), self.deadline);
         let found = blocking(move || unpack(pack, &limits, deadline)).await?;
         self.objects.extend(found);
+        let limits = &self.limits;
         let over = match () {
             () if self.packed > limits.packed => Limit::Packed(limits.packed),
             () if self.objects.bytes() > limits.unpacked => Limit::Unpacked(limits.unpacked),

@@ -3,11 +3,12 @@
 use crate::error::{BoxError, Error, Limit, Result, protocol, quoted};
 use crate::limits::Deadline;
 use crate::packets::{Body, Packets};
+use crate::redirect::{RefusedRedirect, redirect};
 use crate::remote::{Auth, Remote};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use url::Url;
 
@@ -48,7 +49,7 @@ impl SmartHttp {
                 deadline,
             };
             let response = http.send(Method::GET, url.clone(), Bytes::new()).await?;
-            if let Some(next) = redirect(&url, &response) {
+            if let Some(next) = target(&url, &response) {
                 url = next?;
                 continue;
             }
@@ -163,29 +164,18 @@ impl SmartHttp {
 }
 
 /// Returns the target of a redirect; `None` if the answer is not a redirect.
-fn redirect(from: &Url, response: &Response<Body>) -> Option<Result<Url>> {
-    use StatusCode as S;
-    let redirects = [
-        S::MOVED_PERMANENTLY,
-        S::FOUND,
-        S::SEE_OTHER,
-        S::TEMPORARY_REDIRECT,
-        S::PERMANENT_REDIRECT,
-    ];
-    if !redirects.contains(&response.status()) {
-        return None;
-    }
-    let place = response.headers().get(LOCATION);
-    let place = place.and_then(|place| place.to_str().ok());
-    let Some(next) = place.and_then(|place| from.join(place).ok()) else {
-        return Some(protocol("redirect without a valid Location"));
-    };
-    Some(match (from.scheme(), next.scheme()) {
-        _ if !next.username().is_empty() || next.password().is_some() => {
-            protocol("redirect to a URL with a login")
-        }
-        _ if next.query() != Some(QUERY) => protocol("redirect to a URL that is not a repository"),
-        (_, "https") | ("http", "http") => Ok(next),
-        _ => protocol("redirect from https to another scheme, which is not followed"),
-    })
+fn target(from: &Url, response: &Response<Body>) -> Option<Result<Url>> {
+    Some(
+        match redirect(from, response.status(), response.headers())? {
+            Ok(next) if !next.username().is_empty() || next.password().is_some() => {
+                protocol("redirect to a URL with a login")
+            }
+            Ok(next) if next.query() != Some(QUERY) => {
+                protocol("redirect to a URL that is not a repository")
+            }
+            Ok(next) => Ok(next),
+            Err(RefusedRedirect::Location) => protocol("redirect without a valid Location"),
+            Err(_) => protocol("redirect from https to another scheme, which is not followed"),
+        },
+    )
 }

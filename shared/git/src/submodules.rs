@@ -48,7 +48,7 @@ pub(crate) fn named(parent: &Remote, found: &CommitParts) -> Result<Vec<Submodul
                 url,
                 auth,
                 network: parent.network.clone(),
-                limits: parent.limits,
+                limits: parent.limits.clone(),
                 plain_login: parent.plain_login,
             },
             path,

@@ -1,5 +1,7 @@
 //! Patterns of Go's `filepath.Match`.
 
+use std::convert::Infallible;
+
 /// A shell pattern; `*` and `?` do not match `/`.
 #[derive(Debug)]
 pub struct Glob(Form);
@@ -24,9 +26,22 @@ impl Glob {
 
     /// Returns whether the whole name matches.
     pub fn matches(&self, name: &str) -> bool {
+        let matched: Result<bool, Infallible> = self.matches_within(name, || Ok(()));
+        matched.unwrap_or_else(|never| match never {})
+    }
+
+    /// Returns whether the whole name matches; calls `spend` for each step of the comparison.
+    ///
+    /// # Errors
+    /// The error of `spend`.
+    pub fn matches_within<E>(
+        &self,
+        name: &str,
+        mut spend: impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, E> {
         match &self.0 {
-            Form::Plain(text) => text == name,
-            Form::Wild(pattern) => wild(pattern, name),
+            Form::Plain(text) => spend().map(|()| text == name),
+            Form::Wild(pattern) => wild(pattern, name, spend),
         }
     }
 }
@@ -36,19 +51,24 @@ pub fn has_meta(pattern: &str) -> bool {
     pattern.contains(['*', '?', '[', '\\'])
 }
 
-fn wild(pattern: &[char], name: &str) -> bool {
+fn wild<E>(
+    pattern: &[char],
+    name: &str,
+    mut spend: impl FnMut() -> Result<(), E>,
+) -> Result<bool, E> {
     // The end of a pattern decides for most names.
     if let [.., last] = pattern
         && !matches!(last, '*' | '?' | ']')
         && !name.ends_with(*last)
     {
-        return false;
+        return Ok(false);
     }
     let name: Vec<char> = name.chars().collect();
     // Iterative, with the last star to return to: linear in memory, at most quadratic in time.
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
+        spend()?;
         if p < pattern.len() && pattern[p] == '*' {
             star = Some((p, n));
             p += 1;
@@ -67,10 +87,10 @@ fn wild(pattern: &[char], name: &str) -> bool {
                 p = at + 1;
                 n = from + 1;
             }
-            _ => return false,
+            _ => return Ok(false),
         }
     }
-    pattern[p..].iter().all(|c| *c == '*')
+    Ok(pattern[p..].iter().all(|c| *c == '*'))
 }
 
 /// Checks whether one character matches the pattern's element at `p`; returns the index of the next

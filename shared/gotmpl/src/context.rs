@@ -19,16 +19,15 @@ pub struct Limits {
     pub nodes: usize,
 }
 
-impl Limits {
-    /// Returns the fuel of one execution.
-    fn fuel(self) -> Fuel {
+impl From<Limits> for FuelLimits {
+    fn from(limits: Limits) -> Self {
         let most = |amount: u64| usize::try_from(amount).unwrap_or(usize::MAX);
-        Fuel::new(FuelLimits {
-            steps: most(self.steps),
-            bytes: most(self.bytes),
-            nodes: self.nodes,
-            depth: self.depth,
-        })
+        Self {
+            steps: most(limits.steps),
+            bytes: most(limits.bytes),
+            nodes: limits.nodes,
+            depth: limits.depth,
+        }
     }
 }
 
@@ -55,11 +54,8 @@ pub struct Exec<'h> {
 }
 
 impl<'h> Exec<'h> {
-    pub(crate) fn new(host: &'h dyn Any, limits: Limits) -> Self {
-        Exec {
-            host,
-            fuel: limits.fuel(),
-        }
+    pub(crate) fn new(host: &'h dyn Any, fuel: Fuel) -> Self {
+        Exec { host, fuel }
     }
 
     /// Returns the host's own state, if it is of this type.

@@ -3,7 +3,7 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifest_head::Head;
-use driftless_fuel::{Fuel, FuelLimits, Span};
+use driftless_fuel::{FuelLimits, Span, Tank};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -186,9 +186,10 @@ const MAX_DOCUMENTS: usize = 20_000;
 pub(crate) fn sort(
     files: &BTreeMap<String, Vec<u8>>,
     compat: Compat,
+    step: &Tank,
 ) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
-    let fuel = Fuel::new(RENDERED);
+    let fuel = step.part(RENDERED);
     for (source, text) in files {
         let fail = |message, span| HelmError::Manifest {
             file: source.clone(),
@@ -278,7 +279,7 @@ mod tests {
     fn names_the_line_of_the_rendered_text() {
         let text = "---\nkind: A\n---\nkind: B\nmetadata: {a: b\n";
         let files = BTreeMap::from([("web/templates/a.yaml".to_owned(), text.into())]);
-        let error = sort(&files, Compat::Helm3).unwrap_err();
+        let error = sort(&files, Compat::Helm3, &Tank::default()).unwrap_err();
         let place = error.span().map(ToString::to_string);
         assert_eq!(place.as_deref(), Some("web/templates/a.yaml:6:1"));
         let last = Span::new("yaml", 1, 3);

@@ -2,6 +2,7 @@
 
 use crate::compat::Compat;
 use crate::objects::Capabilities;
+use driftless_fuel::Tank;
 use driftless_gotmpl::Limits;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -52,6 +53,8 @@ pub struct Options {
     pub lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
     /// The total limits of the templates.
     pub limits: Limits,
+    /// The fuel of the step that the render is part of.
+    pub fuel: Tank,
 }
 
 impl Options {
@@ -71,6 +74,7 @@ impl Options {
             entropy: [0; 32],
             lookups: None,
             limits: Limits::default(),
+            fuel: Tank::default(),
         }
     }
 }

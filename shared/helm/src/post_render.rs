@@ -4,7 +4,7 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifests::{self, Manifest};
-use driftless_fuel::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits, Tank};
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
@@ -50,18 +50,19 @@ pub(crate) fn apply(
     files: Files,
     post: &PostRenderer<'_>,
     compat: Compat,
+    step: &Tank,
 ) -> Result<Files, HelmError> {
     if post.strategy == PostRenderStrategy::Combined {
-        return through(&files, None, post, compat);
+        return through(&files, None, post, compat, step);
     }
-    let (manifests, hooks) = manifests::sort(&files, compat)?;
+    let (manifests, hooks) = manifests::sort(&files, compat, step)?;
     let hooks = grouped(hooks.into_iter().map(|hook| hook.manifest));
     let mut out = match post.strategy {
-        PostRenderStrategy::Separate => through(&hooks, Some("hooks"), post, compat)?,
+        PostRenderStrategy::Separate => through(&hooks, Some("hooks"), post, compat, step)?,
         _ => hooks,
     };
     let manifests = grouped(manifests.into_iter());
-    for (name, text) in through(&manifests, Some("manifests"), post, compat)? {
+    for (name, text) in through(&manifests, Some("manifests"), post, compat, step)? {
         append(&mut out, name, &text);
     }
     Ok(out)
@@ -94,12 +95,13 @@ fn through(
     group: Option<&str>,
     post: &PostRenderer<'_>,
     compat: Compat,
+    step: &Tank,
 ) -> Result<Files, HelmError> {
     if files.is_empty() {
         return Ok(Files::new());
     }
     let mut documents = Vec::new();
-    let fuel = Fuel::new(FuelLimits {
+    let fuel = step.part(FuelLimits {
         nodes: MAX_NODES,
         ..manifests::RENDERED
     });

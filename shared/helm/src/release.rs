@@ -110,7 +110,7 @@ impl<'r> Render<'r> {
             let (work, templated) = self.templates()?;
             match templated {
                 TemplateOutcome::Done(files) => {
-                    sorted(&work, files, self.options.compat, self.post_renderer)
+                    sorted(&work, files, self.options, self.post_renderer)
                 }
                 TemplateOutcome::Needs(needs) => Ok(Outcome::Needs(needs)),
             }
@@ -160,9 +160,10 @@ impl<'r> Render<'r> {
 fn sorted(
     work: &ChartNode<'_>,
     mut files: BTreeMap<String, Vec<u8>>,
-    compat: Compat,
+    options: &Options,
     post: Option<&PostRenderer<'_>>,
 ) -> Result<Outcome, HelmError> {
+    let (compat, fuel) = (options.compat, &options.fuel);
     let own_notes = format!("{}/templates/NOTES.txt", work.name());
     let notes = files
         .get(&own_notes)
@@ -170,9 +171,9 @@ fn sorted(
         .unwrap_or_default();
     files.retain(|name, _| !name.ends_with("NOTES.txt"));
     if let Some(post) = post {
-        files = post_render::apply(files, post, compat)?;
+        files = post_render::apply(files, post, compat, fuel)?;
     }
-    let (manifests, hooks) = manifests::sort(&files, compat)?;
+    let (manifests, hooks) = manifests::sort(&files, compat, fuel)?;
     let mut crds = Vec::new();
     collect_crds(work, &mut crds);
     Ok(Outcome::Done(Box::new(Rendered {

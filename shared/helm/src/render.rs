@@ -71,7 +71,8 @@ pub(crate) fn render_templates(
             .map_err(|e| message::parsing(&source.name, &e))?;
     }
     let host = RenderContext::new(options);
-    let mut exec = Executor::new(templates, &host, options.limits);
+    let fuel = options.fuel.part(options.limits.into());
+    let mut exec = Executor::new(templates, &host, fuel);
     let mut out = BTreeMap::new();
     let mut failure = None;
     for source in &sources {

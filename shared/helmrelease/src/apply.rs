@@ -74,7 +74,8 @@ impl Attempt<'_> {
         let made = if on_server {
             applier.apply(&resource, &object).await?
         } else {
-            let replaced = applier.create_or_patch(&resource, &object, Change::Replace);
+            let replaced =
+                applier.create_or_patch(&resource, &object, Change::Replace, &self.context.fuel);
             replaced.await?
         };
         self.record_applied(live.as_ref(), &made);

@@ -226,7 +226,7 @@ impl Attempt<'_> {
         let storage = &self.storage;
         let records = |version| Ok(storage.get(version).cloned());
         let decision = decide(&mut self.release, &state, &self.done, &records, &now)
-            .map_err(|error| Failure::terminal(reason::FAILED, error))?;
+            .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
         match decision {
             Decision::Pause(pause) => Ok(Some(AttemptEnd::Paused(pause))),
             Decision::Run(action) => {
@@ -308,8 +308,8 @@ impl Attempt<'_> {
                 found.insert((kind, name), object);
             }
         }
-        values::compose(&self.release, &found)
-            .map_err(|error| Failure::retry(reasons::VALUES_ERROR, error))
+        values::compose(&self.release, &found, &self.context.fuel)
+            .map_err(|error| Failure::retry(reasons::VALUES_ERROR, &error).caused_by(error))
     }
 
     /// Returns the name and version of the chart. They are kept in the memory, so that a check of a
@@ -458,7 +458,8 @@ impl Attempt<'_> {
             .collect();
         written.append(&mut self.purged);
         let now = self.now();
-        let failed = |error: ReleaseError| Failure::terminal(reason::FAILED, error);
+        let failed =
+            |error: ReleaseError| Failure::terminal(reason::FAILED, &error).caused_by(error);
         let action = match operation {
             Operation::Act(action) => action,
             Operation::Uninstall => {

@@ -141,8 +141,8 @@ fn object(
     let metadata = template.metadata.clone().unwrap_or_default();
     let object = json!({"apiVersion": api_version, "kind": "HelmChart",
         "metadata": {"name": id.name, "namespace": id.namespace}, "spec": chart});
-    let mut object =
-        Object::new(object).map_err(|error| Failure::terminal(reason::FAILED, error))?;
+    let mut object = Object::new(object)
+        .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
     let (labels, annotations) = (metadata.labels, metadata.annotations);
     labels
         .iter()
@@ -252,8 +252,13 @@ pub async fn load(
         _ => Failure::port(reason::ARTIFACT_FAILED, &error),
     })?;
     let name = id.to_string();
-    let mut chart = Chart::from_archive(&bytes, &name, Compat::Helm4, &LoadLimits::default())
-        .map_err(|error| failed(&error))?;
+    let mut chart = Chart::from_archive(
+        &bytes,
+        &name,
+        Compat::Helm4,
+        &LoadLimits::of_step(&context.fuel),
+    )
+    .map_err(|error| failed(&error))?;
     let mut facts = ChartFacts {
         artifact: status.digest.clone(),
         name: chart.metadata.name.clone(),
@@ -266,8 +271,9 @@ pub async fn load(
             FluxKind::ExternalArtifact => with_revision(version, revision),
             _ => with_digest(version, revision),
         };
-        let (version, digest) =
-            changed.map_err(|error| Failure::retry(reasons::CHART_MUTATE_ERROR, error))?;
+        let (version, digest) = changed.map_err(|error| {
+            Failure::retry(reasons::CHART_MUTATE_ERROR, &error).caused_by(error)
+        })?;
         chart.metadata.version = version;
         facts.oci_digest = digest;
     }

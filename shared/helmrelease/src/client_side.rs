@@ -66,8 +66,10 @@ impl Attempt<'_> {
             let work = group.iter().map(|item| {
                 let change = change(item);
                 let applier = self.target.applier(Strategy::HELM);
+                let fuel = &self.context.fuel;
                 async move {
-                    let changed = applier.create_or_patch(&item.resource, &item.object, change);
+                    let (resource, object) = (&item.resource, &item.object);
+                    let changed = applier.create_or_patch(resource, object, change, fuel);
                     changed.await.map_err(PhaseError::from)
                 }
                 .boxed()

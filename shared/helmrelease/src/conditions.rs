@@ -2,7 +2,7 @@
 //! summary.
 
 use super::state::{common_metadata_digest, post_renderers_digest};
-use driftless_flux::{ConditionStatus, HelmRelease, READY, RECONCILING, STALLED, reason};
+use driftless_flux::{ConditionStatus, HelmRelease, READY, STALLED, reason};
 
 /// The condition about the last install, upgrade or uninstall: true if it succeeded.
 pub const RELEASED: &str = "Released";
@@ -59,28 +59,16 @@ pub fn mark(
 
 /// Sets `Reconciling` and removes `Stalled`.
 pub fn mark_reconciling(release: &mut HelmRelease, reason: &str, message: &str, now: &str) {
-    release.status.conditions.remove(STALLED);
-    mark(
-        release,
-        RECONCILING,
-        ConditionStatus::True,
-        reason,
-        message,
-        now,
-    );
+    let generation = release.generation();
+    let conditions = &mut release.status.conditions;
+    conditions.set_reconciling(reason, message, generation, now);
 }
 
 /// Sets `Stalled`, because only a change can help, and removes `Reconciling`.
 pub fn mark_stalled(release: &mut HelmRelease, reason: &str, message: &str, now: &str) {
-    release.status.conditions.remove(RECONCILING);
-    mark(
-        release,
-        STALLED,
-        ConditionStatus::True,
-        reason,
-        message,
-        now,
-    );
+    let generation = release.generation();
+    let conditions = &mut release.status.conditions;
+    conditions.set_stalled(reason, message, generation, now);
 }
 
 /// Marks an action as running: sets `Reconciling`, and `Ready` to unknown if the action makes a

@@ -8,7 +8,7 @@ use crate::error::ReleaseError;
 use driftless_flux::HELM_CONTROLLER;
 use driftless_helm::record::Release;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
-use driftless_manifest::{Gvk, Object};
+use driftless_manifest::{Gvk, Object, pointer};
 use driftless_plans::apply::ignore_rules::IgnoreRules;
 use driftless_plans::apply::{change_detection, normalize};
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ fn differences(old: Option<&Value>, new: Option<&Value>, path: &str, patch: &mut
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let added = new.keys().filter(|field| !old.contains_key(*field));
             for field in old.keys().chain(added) {
-                let below = format!("{path}/{}", field.replace('~', "~0").replace('/', "~1"));
+                let below = format!("{path}/{}", pointer::escape(field));
                 differences(old.get(field), new.get(field), &below, patch);
             }
         }

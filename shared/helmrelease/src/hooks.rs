@@ -105,15 +105,9 @@ impl Attempt<'_> {
                     left.push((live.id(), health_text(Health::Terminating, "")));
                 }
             }
-            if left.is_empty() {
-                return Ok(Step::Done);
-            }
-            match self.pause(&mut pauses).await? {
-                PollDecision::Poll => {}
-                PollDecision::StepEnds => return Ok(Step::Waiting(list(&left))),
-                PollDecision::TooLate => {
-                    return Err(PhaseError::Failed(self.termination_timeout_message(&left)));
-                }
+            let paused = self.pause_for(&left, &mut pauses, Self::termination_timeout_message);
+            if let Some(end) = paused.await? {
+                return Ok(end);
             }
         }
     }
@@ -163,7 +157,7 @@ impl Attempt<'_> {
         event: HookEvent,
     ) -> Result<Step, PhaseError> {
         let is_legacy = self.release.waits_as_helm_3();
-        let exprs = expressions(&self.release.spec.health_check_exprs)
+        let exprs = expressions(&self.release.spec.health_check_exprs, &self.context.fuel)
             .map_err(|failure| PhaseError::Failed(failure.message))?;
         let exprs = (!is_legacy).then_some(&exprs);
         let mut pauses = Pauses::new();

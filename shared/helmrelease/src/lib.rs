@@ -48,6 +48,7 @@ use attempt::{Attempt, AttemptEnd};
 pub use chart::{ORIGIN_NAME as OWNER_NAME, ORIGIN_NAMESPACE as OWNER_NAMESPACE};
 use conditions::{mark_reconciling, reasons};
 use driftless_flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason, rfc3339};
+use driftless_fuel::Tank;
 use driftless_kernel::context::Context;
 use driftless_kernel::dependencies;
 use driftless_kernel::driver::{self, Reconciler, Report};
@@ -123,7 +124,7 @@ async fn run(
         let message = "Fulfilling prerequisites";
         mark_reconciling(release, reason::PROGRESSING, message, &now);
     }
-    check(release)?;
+    check(release, &context.fuel)?;
     if let Some(chart) = chart::reconcile(context, release).await? {
         work.changed.push(chart);
     }
@@ -153,7 +154,7 @@ async fn run(
 }
 
 /// Checks the durations and expressions of the spec before anything is done.
-fn check(release: &HelmRelease) -> Result<(), Failure> {
+fn check(release: &HelmRelease, fuel: &Tank) -> Result<(), Failure> {
     let durations = [
         release.interval(),
         release.timeout(),
@@ -166,7 +167,7 @@ fn check(release: &HelmRelease) -> Result<(), Failure> {
     for duration in durations {
         duration.map_err(|message| Failure::terminal(reason::FAILED, message))?;
     }
-    expressions(&release.spec.health_check_exprs)?;
+    expressions(&release.spec.health_check_exprs, fuel)?;
     Ok(())
 }
 

@@ -326,34 +326,35 @@ fn record_rollback(
         token: release.status.last_attempted_config_digest.clone(),
         ..EventMetadata::of(target)
     };
-    let event = match result.error {
+    let reasons = (reasons::ROLLBACK_SUCCEEDED, reasons::ROLLBACK_FAILED);
+    Ok(Some(remediated(
+        release, result, &subject, reasons, metadata, now,
+    )))
+}
+
+/// Sets `Remediated` for the result of a rollback or an uninstall, and returns its event. Of the
+/// reasons the first is that of a success.
+fn remediated(
+    release: &mut HelmRelease,
+    result: &ActionResult<'_>,
+    subject: &str,
+    (succeeded, failed): (&'static str, &'static str),
+    metadata: EventMetadata,
+    now: &str,
+) -> ReleaseEvent {
+    let (status, reason, message) = match result.error {
         Some(error) => {
             release.status.failures += 1;
             let message = format!("{subject} failed: {}", error.trim());
-            mark(
-                release,
-                REMEDIATED,
-                ConditionStatus::False,
-                reasons::ROLLBACK_FAILED,
-                &message,
-                now,
-            );
-            event(true, reasons::ROLLBACK_FAILED, message, metadata)
+            (ConditionStatus::False, failed, message)
         }
         None => {
             let message = format!("{subject} succeeded");
-            mark(
-                release,
-                REMEDIATED,
-                ConditionStatus::True,
-                reasons::ROLLBACK_SUCCEEDED,
-                &message,
-                now,
-            );
-            event(false, reasons::ROLLBACK_SUCCEEDED, message, metadata)
+            (ConditionStatus::True, succeeded, message)
         }
     };
-    Ok(Some(event))
+    mark(release, REMEDIATED, status, reason, &message, now);
+    event(result.error.is_some(), reason, message, metadata)
 }
 
 fn record_remediation(
@@ -373,44 +374,11 @@ fn record_remediation(
         current.full_name(),
         current.chart()
     );
-    let event = match result.error {
-        Some(error) => {
-            release.status.failures += 1;
-            let message = format!("{subject} failed: {}", error.trim());
-            mark(
-                release,
-                REMEDIATED,
-                ConditionStatus::False,
-                reasons::UNINSTALL_FAILED,
-                &message,
-                now,
-            );
-            event(
-                true,
-                reasons::UNINSTALL_FAILED,
-                message,
-                EventMetadata::of(&current),
-            )
-        }
-        None => {
-            let message = format!("{subject} succeeded");
-            mark(
-                release,
-                REMEDIATED,
-                ConditionStatus::True,
-                reasons::UNINSTALL_SUCCEEDED,
-                &message,
-                now,
-            );
-            event(
-                false,
-                reasons::UNINSTALL_SUCCEEDED,
-                message,
-                EventMetadata::of(&current),
-            )
-        }
-    };
-    Ok(Some(event))
+    let reasons = (reasons::UNINSTALL_SUCCEEDED, reasons::UNINSTALL_FAILED);
+    let metadata = EventMetadata::of(&current);
+    Ok(Some(remediated(
+        release, result, &subject, reasons, metadata, now,
+    )))
 }
 
 /// The result of an uninstall that is not a remediation: the HelmRelease is deleted, or its release

@@ -4,6 +4,7 @@
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use crate::error::ReleaseError;
 use driftless_flux::{HelmRelease, KustomizeRenderer};
+use driftless_fuel::Tank;
 use driftless_kustomize::{Build, Options};
 use driftless_manifest::{FileTree, Object, Reader, TreePath, yaml};
 use serde_json::{Value, json};
@@ -15,10 +16,14 @@ const FILE: &str = "helm-output.yaml";
 ///
 /// # Errors
 /// The error of kustomize, or a document that is not an object.
-pub fn run(release: &HelmRelease, mut documents: Vec<Value>) -> Result<Vec<Value>, ReleaseError> {
+pub fn run(
+    release: &HelmRelease,
+    mut documents: Vec<Value>,
+    step: &Tank,
+) -> Result<Vec<Value>, ReleaseError> {
     let renderers = release.spec.post_renderers.iter().flatten();
     for renderer in renderers.filter_map(|renderer| renderer.kustomize.as_ref()) {
-        documents = kustomize(renderer, documents)?;
+        documents = kustomize(renderer, documents, step)?;
     }
     documents
         .into_iter()
@@ -43,6 +48,7 @@ fn mark(release: &HelmRelease, document: Value) -> Result<Value, ReleaseError> {
 fn kustomize(
     renderer: &KustomizeRenderer,
     documents: Vec<Value>,
+    step: &Tank,
 ) -> Result<Vec<Value>, ReleaseError> {
     let text: Vec<String> = documents.iter().map(yaml::to_string).collect();
     let tree = FileTree::from_files([(FILE, text.join("---\n").as_str())])
@@ -66,10 +72,12 @@ fn kustomize(
         "resources": [FILE], "patches": patches, "images": renderer.images,
         "patchesStrategicMerge": merges, "patchesJson6902": json_patches,
     });
+    let mut options = Options::flux();
+    options.limits.fuel = step.clone();
     let reader = Reader::new(&tree);
     let objects = Build::new(&reader, &TreePath::root())
         .kustomization(&kustomization)
-        .options(&Options::flux())
+        .options(&options)
         .objects()
         .map_err(|error| ReleaseError::PostRender(error.to_string()))?;
     Ok(objects.into_iter().map(Object::into_value).collect())

@@ -7,6 +7,7 @@ use super::plan::Operation;
 use super::run::{health_text, list};
 use driftless_flux::timestamp;
 use driftless_kernel::concurrent;
+use driftless_kernel::ports::ListRequest;
 use driftless_kernel::target::health::{expressions, health_of};
 use driftless_kernel::target::objects::{CONCURRENCY, Item};
 use driftless_kernel::target::polling::{Pauses, PollDecision};
@@ -44,6 +45,27 @@ impl Attempt<'_> {
         Ok(pauses.pause(clock.as_ref(), is_late, self.deadline).await)
     }
 
+    /// Pauses for open objects. Returns the end of the wait instead, if no object is open or the
+    /// step may not wait longer.
+    ///
+    /// # Errors
+    /// The wait exceeds its timeout; `late` makes the message.
+    pub async fn pause_for(
+        &mut self,
+        open: &[(ObjectId, String)],
+        pauses: &mut Pauses,
+        late: fn(&Self, &[(ObjectId, String)]) -> String,
+    ) -> Result<Option<Step>, PhaseError> {
+        if open.is_empty() {
+            return Ok(Some(Step::Done));
+        }
+        match self.pause(pauses).await? {
+            PollDecision::Poll => Ok(None),
+            PollDecision::StepEnds => Ok(Some(Step::Waiting(list(open)))),
+            PollDecision::TooLate => Err(PhaseError::Failed(late(self, open))),
+        }
+    }
+
     /// Waits until every object of the release is ready.
     ///
     /// # Errors
@@ -52,7 +74,7 @@ impl Attempt<'_> {
         let record = self.record()?;
         let mut items = objects::items(&self.target, &record, "").await?;
         items.retain(|item| !is_paused(&item.object));
-        let exprs = expressions(&self.release.spec.health_check_exprs)
+        let exprs = expressions(&self.release.spec.health_check_exprs, &self.context.fuel)
             .map_err(|failure| PhaseError::Failed(failure.message))?;
         let mut pauses = Pauses::new();
         loop {
@@ -80,15 +102,9 @@ impl Attempt<'_> {
                 )));
             }
             let open = select(|health| health != Health::Current);
-            if open.is_empty() {
-                return Ok(Step::Done);
-            }
-            match self.pause(&mut pauses).await? {
-                PollDecision::Poll => {}
-                PollDecision::StepEnds => return Ok(Step::Waiting(list(&open))),
-                PollDecision::TooLate => {
-                    return Err(PhaseError::Failed(self.timeout_message(&open)));
-                }
+            let paused = self.pause_for(&open, &mut pauses, Self::timeout_message);
+            if let Some(end) = paused.await? {
+                return Ok(end);
             }
         }
     }
@@ -158,8 +174,12 @@ impl Attempt<'_> {
         let Some(resource) = cluster.resource(&helpers.gvk).await? else {
             return Ok(Vec::new());
         };
-        let listed = cluster.list(&resource, live.namespace(), &helpers.selector);
-        Ok(listed.await?)
+        let request = ListRequest {
+            resource: &resource,
+            namespace: live.namespace(),
+            selector: &helpers.selector,
+        };
+        Ok(cluster.list(&request).await?)
     }
 
     /// Waits until the deleted objects are gone.
@@ -177,17 +197,12 @@ impl Attempt<'_> {
             let left: Vec<_> = left
                 .map(|live| (live.id(), health_text(Health::Terminating, "")))
                 .collect();
-            if left.is_empty() {
-                return Ok(Step::Done);
-            }
-            match self.pause(&mut pauses).await? {
-                PollDecision::Poll => {}
-                PollDecision::StepEnds => return Ok(Step::Waiting(list(&left))),
-                PollDecision::TooLate => {
-                    let error = self.termination_timeout_message(&left);
-                    let message = format!("uninstallation completed with 1 error(s): {error}");
-                    return Err(PhaseError::Failed(message));
-                }
+            let paused = self.pause_for(&left, &mut pauses, |attempt, left| {
+                let error = attempt.termination_timeout_message(left);
+                format!("uninstallation completed with 1 error(s): {error}")
+            });
+            if let Some(end) = paused.await? {
+                return Ok(end);
             }
         }
     }

@@ -150,7 +150,14 @@ impl Attempt<'_> {
             check_schema,
         };
         let ports = self.context.ports;
-        let rendered = render::render(ports, &self.target, &self.release, &request).await?;
+        let rendered = render::render(
+            ports,
+            &self.target,
+            &self.release,
+            &request,
+            &self.context.fuel,
+        );
+        let rendered = rendered.await?;
         if rendered.reads_secrets {
             self.context.events.changes.withhold_values();
         }

@@ -3,12 +3,13 @@
 use super::phase::PhaseError;
 use super::post_render;
 use driftless_flux::{HelmRelease, PostRenderStrategy};
+use driftless_fuel::Tank;
 use driftless_helm::values::Table;
 use driftless_helm::{
     Capabilities, Chart, Compat, Lookup, Options, Outcome, PostRenderer, ReleaseInfo, Render,
     Rendered,
 };
-use driftless_kernel::ports::{Cluster, Ports};
+use driftless_kernel::ports::{Cluster, ListRequest, Ports};
 use driftless_kernel::target::Target;
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ pub struct RenderedRelease {
     pub reads_secrets: bool,
 }
 
-/// Renders a release as Helm 4 does.
+/// Renders a release as Helm 4 does, and charges the fuel of the step.
 ///
 /// # Errors
 /// The chart's, with Helm's message, or the cluster's.
@@ -50,6 +51,7 @@ pub async fn render(
     target: &Target,
     release: &HelmRelease,
     request: &RenderRequest,
+    step: &Tank,
 ) -> Result<RenderedRelease, PhaseError> {
     let cluster = target.cluster.as_ref();
     let now = ports.clock.now();
@@ -72,6 +74,7 @@ pub async fn render(
         entropy,
         lookups: Some(Arc::default()),
         limits: Default::default(),
+        fuel: step.clone(),
     };
     let mut found = BTreeMap::new();
     for _ in 0..MAX_LOOKUP_ROUNDS {
@@ -103,7 +106,7 @@ fn render_once(
     request: &RenderRequest,
     options: &Options,
 ) -> Result<Outcome, PhaseError> {
-    let run = |documents| Ok(post_render::run(release, documents)?);
+    let run = |documents| Ok(post_render::run(release, documents, &options.fuel)?);
     let post = PostRenderer {
         strategy: match release.spec.post_render_strategy.unwrap_or_default() {
             PostRenderStrategy::Combined => driftless_helm::PostRenderStrategy::Combined,
@@ -135,7 +138,11 @@ async fn look_up(cluster: &dyn Cluster, need: &Lookup) -> Result<Value, PhaseErr
         return Ok(Value::Null);
     };
     if need.name.is_empty() {
-        let items = cluster.list(&resource, &need.namespace, "").await?;
+        let request = ListRequest {
+            namespace: &need.namespace,
+            ..ListRequest::all(&resource)
+        };
+        let items = cluster.list(&request).await?;
         return Ok(
             json!({"apiVersion": need.api_version, "kind": format!("{}List", need.kind),
             "metadata": {}, "items": items}),

@@ -3,7 +3,7 @@
 use driftless_flux::HELM_CONTROLLER;
 use driftless_helm::record::{OWNER_LABELS, RecordLimits, Release, Stamp, Status, secret_name};
 use driftless_kernel::ports::{
-    Cluster, Delete, ErrorKind, Patch, PatchRequest, PortError, Resource,
+    Cluster, Delete, ErrorKind, ListRequest, Patch, PatchRequest, PortError, Resource,
 };
 use driftless_kernel::target::Target;
 use driftless_manifest::{Gvk, Object};
@@ -47,7 +47,12 @@ impl Storage {
     pub async fn read(target: &Target, namespace: &str, name: &str) -> Result<Self, PortError> {
         let secrets = secrets(target.cluster.as_ref()).await?;
         let selector = format!("name={name},{}={}", OWNER_LABELS.0, OWNER_LABELS.1);
-        let found = target.cluster.list(&secrets, namespace, &selector).await?;
+        let request = ListRequest {
+            resource: &secrets,
+            namespace,
+            selector: &selector,
+        };
+        let found = target.cluster.list(&request).await?;
         let (mut records, mut identities) = (BTreeMap::new(), BTreeMap::new());
         for secret in &found {
             match Release::from_secret(secret, &RecordLimits::default()) {

@@ -4,7 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use driftless_flux::{HelmRelease, ValuesRef};
-use driftless_helm::values::{SetKind, Table, merge, read, set, with_floats};
+use driftless_fuel::Tank;
+use driftless_helm::values::{SetKind, Table, fuel, merge, read_within, set, with_floats};
 use driftless_helm::{Compat, HelmError};
 use driftless_manifest::Object;
 use std::borrow::Cow;
@@ -21,6 +22,24 @@ pub struct ValuesError {
     reference: Box<ValuesRef>,
     namespace: String,
     reason: String,
+}
+
+/// The reason why a reference has no content.
+#[derive(Debug, thiserror::Error)]
+enum ContentError {
+    #[error("unsupported values reference kind")]
+    Kind,
+    #[error("{resource} \"{name}\" not found")]
+    NoObject {
+        resource: &'static str,
+        name: String,
+    },
+    #[error("key not found")]
+    NoKey,
+    #[error("the value is not base64")]
+    NotBase64,
+    #[error("the value is not UTF-8")]
+    NotUtf8,
 }
 
 impl fmt::Display for ValuesError {
@@ -57,7 +76,11 @@ pub fn references(release: &HelmRelease) -> BTreeSet<(String, String)> {
 ///
 /// # Errors
 /// [`ValuesError`], which names the reference.
-pub fn compose(release: &HelmRelease, found: &ValuesSources) -> Result<Table, ValuesError> {
+pub fn compose(
+    release: &HelmRelease,
+    found: &ValuesSources,
+    step: &Tank,
+) -> Result<Table, ValuesError> {
     let own = with_floats(release.spec.values.clone().unwrap_or_default());
     let mut values = Table::new();
     for reference in &release.spec.values_from {
@@ -66,7 +89,8 @@ pub fn compose(release: &HelmRelease, found: &ValuesSources) -> Result<Table, Va
             namespace: release.id.namespace.clone(),
             reason,
         };
-        let Some(content) = content(reference, found).map_err(failed)? else {
+        let Some(content) = content(reference, found).map_err(|error| failed(error.to_string()))?
+        else {
             continue;
         };
         match reference
@@ -81,14 +105,15 @@ pub fn compose(release: &HelmRelease, found: &ValuesSources) -> Result<Table, Va
                 })?;
             }
             None => {
-                let table =
-                    read(content.as_bytes(), key(reference), Compat::Helm3).map_err(|error| {
-                        failed(describe_error(
-                            reference,
-                            "failed to read values data",
-                            &error,
-                        ))
-                    })?;
+                let name = key(reference);
+                let table = read_within(content.as_bytes(), name, Compat::Helm3, &fuel(step));
+                let table = table.map_err(|error| {
+                    failed(describe_error(
+                        reference,
+                        "failed to read values data",
+                        &error,
+                    ))
+                })?;
                 values = merge(values, table);
             }
         }
@@ -105,35 +130,35 @@ fn key(reference: &ValuesRef) -> &str {
 fn content<'f>(
     reference: &ValuesRef,
     found: &'f ValuesSources,
-) -> Result<Option<Cow<'f, str>>, String> {
+) -> Result<Option<Cow<'f, str>>, ContentError> {
     let is_secret = match reference.kind.as_str() {
         "Secret" => true,
         "ConfigMap" => false,
-        _ => return Err("unsupported values reference kind".to_owned()),
+        _ => return Err(ContentError::Kind),
     };
-    let absent = |reason: &str| match reference.optional {
+    let absent = |reason| match reference.optional {
         true => Ok(None),
-        false => Err(reason.to_owned()),
+        false => Err(reason),
     };
     let id = (reference.kind.clone(), reference.name.clone());
     let Some(object) = found.get(&id) else {
-        let kinds = if is_secret { "secrets" } else { "configmaps" };
-        return absent(&format!("{kinds} \"{}\" not found", reference.name));
+        return absent(ContentError::NoObject {
+            resource: if is_secret { "secrets" } else { "configmaps" },
+            name: reference.name.clone(),
+        });
     };
     let data = object
         .as_map()
         .get("data")
         .and_then(|data| data.get(key(reference)));
     let Some(data) = data.and_then(|data| data.as_str()) else {
-        return absent("key not found");
+        return absent(ContentError::NoKey);
     };
     if !is_secret {
         return Ok(Some(Cow::Borrowed(data)));
     }
-    let bytes = STANDARD
-        .decode(data)
-        .map_err(|_| "the value is not base64".to_owned())?;
-    let text = String::from_utf8(bytes).map_err(|_| "the value is not UTF-8".to_owned())?;
+    let bytes = STANDARD.decode(data).map_err(|_| ContentError::NotBase64)?;
+    let text = String::from_utf8(bytes).map_err(|_| ContentError::NotUtf8)?;
     Ok(Some(Cow::Owned(text)))
 }
 

@@ -5,9 +5,11 @@
 //! not another call of [`Cluster::apply`].
 
 use crate::ports::{
-    Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource, Result,
+    ApplyRequest, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource,
+    Result,
 };
 use driftless_flux::{HELM_CONTROLLER, KUSTOMIZE_CONTROLLER};
+use driftless_fuel::{OutOfFuel, Tank};
 use driftless_manifest::Object;
 use driftless_plans::apply::three_way::{is_known, replacement, three_way, two_way};
 use serde_json::Value;
@@ -117,12 +119,14 @@ impl<'c> Applier<'c> {
         dry_run: bool,
     ) -> Result<Object> {
         let Strategy { manager, force } = self.strategy;
-        let options = Apply {
+        let request = ApplyRequest {
+            resource,
+            object,
             manager,
             force,
             dry_run,
         };
-        self.cluster.apply(resource, object, options).await
+        self.cluster.apply(&request).await
     }
 
     /// Creates an object.
@@ -162,12 +166,14 @@ impl<'c> Applier<'c> {
     /// merge patch with the changes since the previous release.
     ///
     /// # Errors
-    /// The errors of the cluster, with the attempted change.
+    /// The errors of the cluster, with the attempted change; the merge needs more work than the
+    /// fuel of the step has.
     pub async fn create_or_patch(
         &self,
         resource: &Resource,
         object: &Object,
         change: Change<'_>,
+        step: &Tank,
     ) -> std::result::Result<Object, NotChanged> {
         let failed = |attempt: &str, error| NotChanged {
             attempt: Some(attempt.to_owned()),
@@ -187,7 +193,12 @@ impl<'c> Applier<'c> {
                 }
                 continue;
             };
-            let Some(patch) = patch(object, &live, change) else {
+            let merged = patch(object, &live, change, step);
+            let merged = merged.map_err(|out| {
+                let message = format!("merging the object with the live one needs {out}");
+                failed(&attempt, PortError::new(ErrorKind::Invalid, message))
+            })?;
+            let Some(patch) = merged else {
                 return Ok(live);
             };
             match self.patch(resource, object, &Patch::Merge(patch)).await {
@@ -248,14 +259,19 @@ impl<'c> Applier<'c> {
 }
 
 /// Returns the merge patch of a change; `None` if it changes nothing.
-fn patch(object: &Object, live: &Object, change: Change<'_>) -> Option<Value> {
-    match change {
+fn patch(
+    object: &Object,
+    live: &Object,
+    change: Change<'_>,
+    step: &Tank,
+) -> std::result::Result<Option<Value>, OutOfFuel> {
+    Ok(match change {
         Change::Replace => replacement(object, live),
         Change::Keep => None,
-        Change::Adopt => three_way(object, object, live),
-        Change::Since(before) if is_known(object) => three_way(before, object, live),
+        Change::Adopt => three_way(object, object, live, step)?,
+        Change::Since(before) if is_known(object) => three_way(before, object, live, step)?,
         Change::Since(before) => two_way(before, object),
-    }
+    })
 }
 
 fn describe(object: &Object, change: Change<'_>) -> String {

@@ -31,7 +31,8 @@ pub async fn check(
     dependencies: Result<Dependencies, FieldError>,
     is_behind: &IsBehind<'_>,
 ) -> Result<(), Failure> {
-    let dependencies = dependencies.map_err(|error| Failure::terminal(reason::FAILED, error))?;
+    let dependencies =
+        dependencies.map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
     for (id, ready_expr) in dependencies {
         let ready_expr = ready_expr.as_deref();
         let find_unmet = || not_ready_message(context, own, &id, ready_expr, is_behind);
@@ -66,7 +67,7 @@ async fn not_ready_message(
     if let Some(expression) = ready_expr {
         let invalid =
             |error| Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}"));
-        let expression = ReadyExpr::parse(expression).map_err(invalid)?;
+        let expression = ReadyExpr::parse(expression, &context.fuel).map_err(invalid)?;
         let is_restricted =
             context.hub.settings.no_cross_namespace_refs && id.namespace != context.id.namespace;
         let (dependency, note) = match is_restricted {

@@ -2,7 +2,9 @@
 
 use crate::ports::{ErrorKind, PortError};
 use driftless_flux::reason;
+use std::error::Error;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The consequence of a failure.
@@ -29,7 +31,13 @@ pub struct Failure {
     pub message: String,
     /// True if a service did not answer, or reported an internal error.
     pub is_unavailable: bool,
+    /// The error that caused the failure; its text is part of the message. It may have the place in
+    /// a file. Not for statuses and events: the message alone goes there.
+    pub source: Option<Cause>,
 }
+
+/// The error that caused a failure.
+pub type Cause = Arc<dyn Error + Send + Sync>;
 
 impl Failure {
     /// Creates a failure that is retried.
@@ -39,6 +47,7 @@ impl Failure {
             reason,
             message: message.to_string(),
             is_unavailable: false,
+            source: None,
         }
     }
 
@@ -49,6 +58,7 @@ impl Failure {
             reason,
             message: message.to_string(),
             is_unavailable: false,
+            source: None,
         }
     }
 
@@ -59,6 +69,7 @@ impl Failure {
             reason,
             message: message.to_string(),
             is_unavailable: false,
+            source: None,
         }
     }
 
@@ -78,7 +89,15 @@ impl Failure {
             reason,
             message: error.message.clone(),
             is_unavailable: error.kind == ErrorKind::Unavailable,
+            source: Some(Arc::new(error.clone())),
         }
+    }
+
+    /// Sets the error that caused the failure, whose text is part of the message.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
     }
 
     /// Sets the reason of the failed operation and adds a prefix to the message; terminal failures
@@ -137,5 +156,25 @@ impl From<TargetError> for Failure {
 impl From<Failure> for TargetError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_keeps_its_cause_and_its_message() {
+        let error = PortError::new(ErrorKind::Unavailable, "no answer");
+        let failure = Failure::port(reason::FAILED, &error).context("read");
+        assert_eq!(failure.to_string(), "read: no answer");
+        let source = failure.source().unwrap();
+        let source = source.downcast_ref::<PortError>().unwrap();
+        assert_eq!(source.message, error.message);
+        assert!(Failure::retry(reason::FAILED, "text").source().is_none());
+        let own = Failure::terminal(reason::FAILED, &error).caused_by(error);
+        assert!(
+            own.clone().source().is_some() && own.during(reason::FAILED, "a").source().is_some()
+        );
     }
 }

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::kubeconfig;
 use crate::ports::{
-    Blobs, Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, PutOutcome, Resource,
-    Result,
+    Blobs, Cluster, ErrorKind, GitAuth, ListRequest, PortError, Ports, Precondition, PutOutcome,
+    Resource, Result,
 };
 use crate::repository::{Grant, hosted};
 use crate::state;
@@ -300,7 +300,9 @@ pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
         allow_local: true,
     };
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
-        Failure::terminal(reason::FAILED, error).context(format!("secret '{secret}'"))
+        Failure::terminal(reason::FAILED, &error)
+            .caused_by(error)
+            .context(format!("secret '{secret}'"))
     })?;
     let cluster = ports.clusters.connect(&access, None).await?;
     Ok(Hub {
@@ -347,7 +349,7 @@ impl Hub {
     /// The cluster's.
     pub async fn list(&self, kind: FluxKind) -> Result<Vec<Object>> {
         match self.resource(kind).await {
-            Ok(resource) => self.cluster.list(&resource, "", "").await,
+            Ok(resource) => self.cluster.list(&ListRequest::all(&resource)).await,
             Err(error) if error.kind == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
         }

@@ -530,10 +530,37 @@ pub struct ApiCapabilities {
     pub api_versions: Vec<String>,
 }
 
-/// The options of an apply.
+/// The objects of a kind that are listed.
 #[derive(Clone, Copy, Debug)]
-pub struct Apply<'a> {
-    /// The field manager's name.
+pub struct ListRequest<'a> {
+    /// The resource of the objects.
+    pub resource: &'a Resource,
+    /// The namespace of the objects; empty for all namespaces.
+    pub namespace: &'a str,
+    /// The label selector that the objects match; empty for all objects.
+    pub selector: &'a str,
+}
+
+impl<'a> ListRequest<'a> {
+    /// Returns the request for all objects of a kind, in all namespaces.
+    #[must_use]
+    pub const fn all(resource: &'a Resource) -> Self {
+        Self {
+            resource,
+            namespace: "",
+            selector: "",
+        }
+    }
+}
+
+/// The server-side apply of a whole object.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplyRequest<'a> {
+    /// The resource of the object.
+    pub resource: &'a Resource,
+    /// The object that is applied.
+    pub object: &'a Object,
+    /// The name of the field manager.
     pub manager: &'a str,
     /// True if fields that other managers own are taken over.
     pub force: bool,
@@ -647,19 +674,15 @@ pub trait Cluster: Send + Sync {
     /// Reads an object; `None` if it does not exist.
     async fn get(&self, resource: &Resource, namespace: &str, name: &str)
     -> Result<Option<Object>>;
-    /// Lists every object of a kind, in one namespace or (empty) in all, that matches the label
-    /// selector (empty: all). Follows pages.
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>>;
+    /// Lists every object that is requested. Follows pages.
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>>;
     /// Lists one page of the objects of a kind in all namespaces that match the label selector:
     /// the first one if `next` is empty. The error of a token that is too old
     /// [is expired](PortError::is_expired). A client that cannot watch returns all objects.
     async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
-        self.list(resource, "", selector).await.map(Page::whole)
+        let all = ListRequest::all(resource);
+        let objects = self.list(&ListRequest { selector, ..all }).await?;
+        Ok(Page::whole(objects))
     }
     /// Returns the changes since a resourceVersion, of the objects that [`Cluster::page`] lists.
     /// Ends with a bookmark, or after `time` (whole seconds); changes that come too late are those
@@ -678,12 +701,7 @@ pub trait Cluster: Send + Sync {
         Changes::unsupported()
     }
     /// Applies a whole object by server-side apply, and returns the result.
-    async fn apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        options: Apply<'_>,
-    ) -> Result<Object>;
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object>;
     /// Creates an object under a field manager.
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object>;
     /// Patches an object, or its subresource (`status`), under a field manager.

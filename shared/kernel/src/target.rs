@@ -200,8 +200,11 @@ fn access(hub: &Hub, text: &Secret, place: &str) -> Result<Access, Failure> {
         allow_insecure: hub.settings.allow_insecure_kubeconfigs,
         allow_local: hub.settings.allow_local_clusters,
     };
-    let access = kubeconfig::parse(text.expose(), &options)
-        .map_err(|error| Failure::terminal(reason::FAILED, error).context(place))?;
+    let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
+        Failure::terminal(reason::FAILED, &error)
+            .caused_by(error)
+            .context(place)
+    })?;
     refuse_local(hub, place, &access.server)?;
     Ok(access)
 }

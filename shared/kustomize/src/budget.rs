@@ -43,13 +43,13 @@ pub(crate) struct Budget {
 impl Budget {
     pub fn new(limits: Limits) -> Self {
         Self {
-            limits,
-            fuel: Fuel::new(FuelLimits {
+            fuel: limits.fuel.part(FuelLimits {
                 steps: limits.steps,
                 bytes: limits.bytes,
                 nodes: limits.nodes,
                 depth: MAX_LEVELS,
             }),
+            limits,
             kustomizations: Cell::new(0),
         }
     }

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The type of a field.
 pub(crate) enum Type {
@@ -103,6 +104,44 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
+/// The error of a value that does not fit its field. Never contains the value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FieldError {
+    /// A value of another type.
+    #[error("'{field}' is {found}, expected {expected}")]
+    Type {
+        /// The path of the field.
+        field: String,
+        /// The type of the value.
+        found: &'static str,
+        /// The type of the field.
+        expected: &'static str,
+    },
+    /// A field that the type does not have.
+    #[error("unknown field '{field}'{}", Hint(.nearest))]
+    Unknown {
+        /// The path of the field.
+        field: String,
+        /// A field of the type whose name differs by a plural or a letter.
+        nearest: Option<&'static str>,
+    },
+    /// A value that the model refuses.
+    #[error(transparent)]
+    Model(#[from] serde_json::Error),
+}
+
+/// The field that may be meant, as the end of a message.
+struct Hint<'a>(&'a Option<&'static str>);
+
+impl fmt::Display for Hint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(name) => write!(f, ", did you mean '{name}'?"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The strictness of the conversion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mode {
@@ -116,18 +155,19 @@ pub(crate) struct Mode {
 /// Converts a value to the form that the model deserializes.
 ///
 /// # Errors
-/// `field.path: what was expected`, for an unknown field or a value of another type.
+/// [`FieldError::Unknown`], or [`FieldError::Type`].
 pub(crate) fn normalize(
     value: Value,
     kind: &'static Type,
     at: &str,
     mode: Mode,
-) -> Result<Value, String> {
-    let expected = |type_name: &str| {
-        Err(format!(
-            "'{at}' is {}, expected {type_name}",
-            describe(&value)
-        ))
+) -> Result<Value, FieldError> {
+    let expected = |expected| {
+        Err(FieldError::Type {
+            field: at.to_owned(),
+            found: describe(&value),
+            expected,
+        })
     };
     match (kind, &value) {
         (Type::Map, Value::Object(_)) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
@@ -174,7 +214,7 @@ fn object(
     fields: &'static [Field],
     at: &str,
     mode: Mode,
-) -> Result<Value, String> {
+) -> Result<Value, FieldError> {
     let mut result = Map::new();
     for (key, value) in map {
         let path = if at.is_empty() {
@@ -190,7 +230,12 @@ fn object(
                 result.insert(name.to_owned(), normalize(value, kind, &path, mode)?);
             }
             None if !mode.strict => {}
-            None => return Err(format!("unknown field '{path}'{}", nearest(&key, fields))),
+            None => {
+                return Err(FieldError::Unknown {
+                    field: path.into_owned(),
+                    nearest: nearest(&key, fields),
+                });
+            }
         }
     }
     Ok(Value::Object(result))
@@ -208,7 +253,7 @@ fn find(
     })
 }
 
-fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, String> {
+fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, FieldError> {
     let Value::Object(map) = value else {
         return Ok(value);
     };
@@ -218,10 +263,11 @@ fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, String> {
         Value::Bool(_) | Value::Number(_) if mode.coerce => {
             Ok((key, Value::String(value.to_string())))
         }
-        other => Err(format!(
-            "'{at}.{key}' is {}, expected a string: put it in quotes",
-            describe(&other)
-        )),
+        other => Err(FieldError::Type {
+            field: format!("{at}.{key}"),
+            found: describe(&other),
+            expected: "a string: put it in quotes",
+        }),
     };
     Ok(Value::Object(
         map.into_iter().map(text).collect::<Result<_, _>>()?,
@@ -239,8 +285,8 @@ fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// Returns a hint with the field whose name differs by a plural or a letter.
-fn nearest(key: &str, fields: &'static [Field]) -> String {
+/// Returns the field whose name differs by a plural or a letter.
+fn nearest(key: &str, fields: &'static [Field]) -> Option<&'static str> {
     let lower = key.to_lowercase();
     let close = |name: &str| {
         let name = name.to_lowercase();
@@ -248,8 +294,6 @@ fn nearest(key: &str, fields: &'static [Field]) -> String {
             || lower.starts_with(&name)
             || name.trim_end_matches('s') == lower.trim_end_matches('s')
     };
-    match find(fields, &close) {
-        Some((name, _)) if lower.len() > 3 => format!(", did you mean '{name}'?"),
-        _ => String::new(),
-    }
+    let (name, _) = find(fields, &close).filter(|_| lower.len() > 3)?;
+    Some(name)
 }

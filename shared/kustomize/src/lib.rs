@@ -171,9 +171,14 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
 /// refused as empty.
 ///
 /// # Errors
-/// A file that is not YAML, or a manifest with a document that is not a Kubernetes object.
-pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
-    on_large_stack(|| scan::kustomization_of(reader, dir))
+/// A file that is not YAML, or a manifest with a document that is not a Kubernetes object; more work
+/// than the limits of one build.
+pub fn kustomization_of(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    limits: &Limits,
+) -> Result<Value, Error> {
+    on_large_stack(|| scan::kustomization_of(reader, dir, limits))
 }
 
 /// Returns whether `kustomize create --autodetect` lists a file with this content as a resource:

@@ -40,7 +40,7 @@ impl<'b, 't> Context<'b, 't> {
             options,
             charts,
             schema: RefCell::new(Schema::new()),
-            budget: Budget::new(options.limits),
+            budget: Budget::new(options.limits.clone()),
             patterns: Patterns::default(),
         }
     }

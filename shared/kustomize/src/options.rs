@@ -1,7 +1,9 @@
 //! The options and limits of a build.
 
+use driftless_fuel::Tank;
+
 /// The options of a build.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The files that a kustomization may name.
     pub load_restrictor: LoadRestrictor,
@@ -93,7 +95,7 @@ pub enum Reorder {
 /// | transformers that visit much and change little | `steps` |
 /// | regular expressions | `steps` for compiling and matching them, and an engine of linear time |
 /// | multi-line strings in deep objects | `output` |
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// The levels of directories that lead to directories.
     pub depth: usize,
@@ -110,6 +112,8 @@ pub struct Limits {
     pub steps: usize,
     /// The bytes of all objects as YAML, with the indentation of their lines.
     pub output: usize,
+    /// The fuel of the step that the build is part of.
+    pub fuel: Tank,
 }
 
 impl Default for Limits {
@@ -124,6 +128,7 @@ impl Default for Limits {
             kustomizations: 5_000,
             steps: 40_000_000,
             output: 64 << 20,
+            fuel: Tank::default(),
         }
     }
 }

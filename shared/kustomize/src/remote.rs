@@ -3,6 +3,7 @@
 //! tree at [`Remote::place`], and builds again.
 
 use driftless_manifest::TreePath;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt;
 
 /// The directory of a tree that holds fetched files and repositories.
@@ -74,21 +75,16 @@ pub(crate) fn without_credentials(entry: &str) -> String {
     }
 }
 
+/// The characters that the name of a file must not have.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
 /// Converts a URL to a path: the scheme is its first part, and characters that a path must not have
 /// are written `%XX`.
 fn escape(url: &str) -> String {
     let parts = url.replacen("://", "/", 1);
-    let part = |part: &str| {
-        let dots = matches!(part, "." | "..");
-        part.bytes()
-            .map(|byte| match byte {
-                b'.' if dots => "%2E".to_owned(),
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                    char::from(byte).to_string()
-                }
-                _ => format!("%{byte:02X}"),
-            })
-            .collect::<String>()
+    let part = |part| match part {
+        "." | ".." => part.replace('.', "%2E"),
+        part => utf8_percent_encode(part, RESERVED).to_string(),
     };
     parts.split('/').map(part).collect::<Vec<_>>().join("/")
 }

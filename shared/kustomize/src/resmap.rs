@@ -1,9 +1,9 @@
 //! The objects of a build, in order, with unique ids.
 
 use crate::error::{Error, ErrorKind};
-use crate::node::{Node, Scalar, Style};
+use crate::node::Node;
 use crate::resid::Id;
-use crate::resource::{Behavior, Resource};
+use crate::resource::{Behavior, Resource, text_map};
 use crate::schema::Schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -128,7 +128,7 @@ impl ResMap {
             && resource.api_version() == "v1"
             && resource.kind() == "Secret"
         {
-            add_string_data(&old.node, &mut data).map_err(fault)?;
+            add_string_data(&old.node, &mut data).map_err(|error| fault(error.to_string()))?;
         }
         resource.take_identity_of(old);
         // A transformer may have changed the kind of the existing object.
@@ -168,17 +168,28 @@ fn texts(node: &Node, field: &str) -> BTreeMap<String, String> {
     })
 }
 
+/// The error of a value of `stringData` that is not a string.
+#[derive(Debug, thiserror::Error)]
+#[error("stringData value of '{key}' in the Secret is {found}, expected a string")]
+struct StringDataError {
+    key: String,
+    found: &'static str,
+}
+
 /// Encodes `stringData` into `data`, where it takes precedence, like the API server.
-fn add_string_data(old: &Node, data: &mut BTreeMap<String, String>) -> Result<(), String> {
+///
+/// # Errors
+/// A value is not a string.
+fn add_string_data(old: &Node, data: &mut BTreeMap<String, String>) -> Result<(), StringDataError> {
     let Some(map) = old.get("stringData").and_then(Node::as_map) else {
         return Ok(());
     };
     for (key, value) in map.fields() {
         if !matches!(value, Node::Scalar(_)) {
-            return Err(format!(
-                "stringData value of '{key}' in the Secret is {}, expected a string",
-                value.description()
-            ));
+            return Err(StringDataError {
+                key: key.clone(),
+                found: value.description(),
+            });
         }
         let text = if value.is_null() { "" } else { value.text() };
         data.insert(key.clone(), encode_base64(text.as_bytes()));
@@ -191,23 +202,8 @@ fn merge_data(node: &mut Node, field: &str, mut data: BTreeMap<String, String>) 
     let Some(map) = node.as_map_mut() else { return };
     map.remove(field);
     if !data.is_empty() {
-        map.insert(field, data_map(data));
+        map.insert(field, text_map(data));
     }
-}
-
-/// Creates a map of strings; those of several lines are blocks.
-pub(crate) fn data_map(data: BTreeMap<String, String>) -> Node {
-    let pair = |(key, text): (String, String)| {
-        let style = Style::of_new(&text);
-        (
-            key,
-            Node::Scalar(Scalar {
-                style,
-                ..Scalar::str(text)
-            }),
-        )
-    };
-    Node::Map(data.into_iter().map(pair).collect())
 }
 
 /// Encodes base64 like kustomize: in lines of 70 characters if there is more than one line.

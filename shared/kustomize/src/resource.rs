@@ -372,6 +372,7 @@ impl Resource {
     }
 }
 
+/// Creates a map of strings; those of several lines are blocks.
 pub(crate) fn text_map(texts: BTreeMap<String, String>) -> Node {
     let pair = |(key, value): (String, String)| {
         let style = Style::of_new(&value);

@@ -15,8 +15,12 @@ use driftless_manifest::{Kind, Reader, TreePath};
 use serde_json::{Map, Value, json};
 
 /// See [`crate::kustomization_of`].
-pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
-    let budget = Budget::new(Limits::default());
+pub(crate) fn kustomization_of(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    limits: &Limits,
+) -> Result<Value, Error> {
+    let budget = Budget::new(limits.clone());
     if let Some(name) = kustomization_file(reader, dir)? {
         let path = join(dir, name)?;
         let text = text(reader, &path)?;

@@ -117,9 +117,9 @@ impl Patterns {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         budget.spend_steps(MIN_COMPILE_STEPS.saturating_add(size))?;
         let expression = Expression {
-            regex: compile(pattern).map_err(|reason| ErrorKind::Selector {
+            regex: compile(pattern).map_err(|error| ErrorKind::Selector {
                 selector: shortened(pattern),
-                reason,
+                reason: error.to_string(),
             })?,
             steps: usize::try_from(1 + places / PLACES_PER_STEP).unwrap_or(usize::MAX),
         };
@@ -140,18 +140,31 @@ impl Patterns {
 /// The steps of compiling the smallest expression.
 const MIN_COMPILE_STEPS: usize = 500;
 
-fn compile(pattern: &str) -> Result<Regex, String> {
+/// The error of an expression that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+enum PatternError {
+    #[error("more than {MAX_BYTES} bytes")]
+    Bytes,
+    #[error("more than {MAX_CLASSES} Unicode classes")]
+    Classes,
+    #[error(transparent)]
+    Syntax(#[from] driftless_go::Error),
+    #[error("the expression is too large")]
+    TooLarge,
+}
+
+fn compile(pattern: &str) -> Result<Regex, PatternError> {
     if pattern.len() > MAX_BYTES {
-        return Err(format!("more than {MAX_BYTES} bytes"));
+        return Err(PatternError::Bytes);
     }
     if re2::classes(pattern) > MAX_CLASSES {
-        return Err(format!("more than {MAX_CLASSES} Unicode classes"));
+        return Err(PatternError::Classes);
     }
     let translated = re2::translate(pattern)?;
     let built = RegexBuilder::new(&translated)
         .dfa_size_limit(MAX_STATE_BYTES)
         .build();
-    built.map_err(|_| "the expression is too large".to_owned())
+    built.map_err(|_| PatternError::TooLarge)
 }
 
 /// Parses a label selector; errors show the beginning of a long one.

@@ -3,6 +3,7 @@
 //! indexes of lists may count from the end, `test` of a missing field against null passes, and an
 //! operation without a value has the value null.
 
+use crate::pointer;
 use crate::value_cost::{check_depth, value_nodes};
 use driftless_fuel::{Fuel, OutOfFuel};
 use serde_json::Value;
@@ -27,9 +28,39 @@ pub enum JsonPatchError {
     /// The patch is not a list of operations.
     #[error("a JSON patch must be a list of operations")]
     NotOperations,
-    /// An operation cannot be applied, for this reason.
-    #[error("{0}")]
-    Failed(String),
+    /// An operation lacks a field that it needs.
+    #[error("operation '{operation}' has no {field}")]
+    Lacks {
+        /// The name of the operation.
+        operation: String,
+        /// The name of the field.
+        field: &'static str,
+    },
+    /// An operation of this name does not exist.
+    #[error("'{0}' is not an operation: use add, remove, replace, move, copy or test")]
+    Unknown(String),
+    /// The map or list with the last part of this path does not exist.
+    #[error("path '{0}' does not exist")]
+    NoPath(String),
+    /// The last part of a path is not an index of its list.
+    #[error("path '{path}': '{index}' is not a valid index of a list of length {length}")]
+    Index {
+        /// The path of the operation.
+        path: String,
+        /// The part that is not an index.
+        index: String,
+        /// The number of items of the list.
+        length: usize,
+    },
+    /// The map of this path has no field to remove.
+    #[error("path '{0}': the field to remove does not exist")]
+    NoField(String),
+    /// The whole object would be replaced by a value that is not a map.
+    #[error("the whole object can only be replaced by a map")]
+    Root,
+    /// The value at this path is not the expected one.
+    #[error("the test of '{0}' fails")]
+    Test(String),
     /// An operation costs more fuel than is left.
     #[error(transparent)]
     OutOfFuel(#[from] OutOfFuel),
@@ -114,8 +145,9 @@ impl JsonPatchOperation {
         self.from.as_deref().ok_or_else(|| self.lacks("from"))
     }
 
-    fn lacks(&self, field: &str) -> JsonPatchError {
-        JsonPatchError::Failed(format!("operation '{}' has no {field}", self.op))
+    fn lacks(&self, field: &'static str) -> JsonPatchError {
+        let operation = self.op.clone();
+        JsonPatchError::Lacks { operation, field }
     }
 
     /// Applies the operation to a document.
@@ -137,8 +169,7 @@ impl JsonPatchOperation {
                 edit.add(document, path, value)
             }
             "copy" => {
-                let found = get(document, self.from()?).map_err(JsonPatchError::Failed)?;
-                let value = match found {
+                let value = match get(document, self.from()?)? {
                     Some(value) => edit.copy(value)?,
                     None => Value::Null,
                 };
@@ -146,11 +177,9 @@ impl JsonPatchOperation {
             }
             "test" => {
                 fuel.steps(value_nodes(&self.value))?;
-                test(document, path, &self.value).map_err(JsonPatchError::Failed)
+                test(document, path, &self.value)
             }
-            other => Err(JsonPatchError::Failed(format!(
-                "'{other}' is not an operation: use add, remove, replace, move, copy or test"
-            ))),
+            other => Err(JsonPatchError::Unknown(other.to_owned())),
         }
     }
 }
@@ -173,12 +202,12 @@ impl Edit<'_> {
 
     fn add(&self, document: &mut Value, path: &str, value: Value) -> Result<(), JsonPatchError> {
         check_depth(self.fuel, path.matches('/').count(), &value)?;
-        let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
+        let (parent, key) = parent(document, path)?;
         match parent {
             Value::Array(items) if key == "-" => items.push(value),
             Value::Array(items) => {
-                let at = index(&key, items.len(), items.len() + 1)
-                    .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
+                let at = index(&key, items.len() + 1)
+                    .ok_or_else(|| no_index(path, &key, items.len()))?;
                 self.fuel.steps((items.len() - at) / ITEMS_PER_STEP)?;
                 items.insert(at, value);
             }
@@ -191,17 +220,18 @@ impl Edit<'_> {
     }
 
     fn remove(&self, document: &mut Value, path: &str) -> Result<Value, JsonPatchError> {
-        let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
+        let (parent, key) = parent(document, path)?;
         match parent {
             Value::Array(items) => {
-                let at = index(&key, items.len(), items.len())
-                    .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
+                let at =
+                    index(&key, items.len()).ok_or_else(|| no_index(path, &key, items.len()))?;
                 self.fuel.steps((items.len() - at) / ITEMS_PER_STEP)?;
                 Ok(items.remove(at))
             }
-            Value::Object(map) => map.remove(&key).ok_or_else(|| {
-                JsonPatchError::Failed(format!("path '{path}': the field to remove does not exist"))
-            }),
+            Value::Object(map) => {
+                let removed = map.remove(&key);
+                removed.ok_or_else(|| JsonPatchError::NoField(path.to_owned()))
+            }
             _ => Ok(Value::Null),
         }
     }
@@ -215,18 +245,16 @@ impl Edit<'_> {
         check_depth(self.fuel, path.matches('/').count(), &value)?;
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
-                return Err(JsonPatchError::Failed(
-                    "the whole object can only be replaced by a map".to_owned(),
-                ));
+                return Err(JsonPatchError::Root);
             }
             *document = value;
             return Ok(());
         }
-        let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
+        let (parent, key) = parent(document, path)?;
         match parent {
             Value::Array(items) => {
-                let at = index(&key, items.len(), items.len())
-                    .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
+                let at =
+                    index(&key, items.len()).ok_or_else(|| no_index(path, &key, items.len()))?;
                 items[at] = value;
             }
             Value::Object(map) => {
@@ -239,20 +267,21 @@ impl Edit<'_> {
 }
 
 /// Finds the map or list that contains the last part of a path; returns it with that part.
-fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, String), String> {
-    let missing = || format!("path '{path}' does not exist");
+fn parent<'v>(
+    document: &'v mut Value,
+    path: &str,
+) -> Result<(&'v mut Value, String), JsonPatchError> {
+    let missing = || JsonPatchError::NoPath(path.to_owned());
     let mut parts = path
         .split('/')
         .skip(1)
-        .map(|part| part.replace("~1", "/").replace("~0", "~"));
+        .map(|part| pointer::unescape(part).into_owned());
     let mut last = parts.next().ok_or_else(missing)?;
     let mut at = document;
     for part in parts {
         at = match at {
             Value::Object(map) => map.get_mut(&last),
-            Value::Array(items) => index(&last, items.len(), items.len())
-                .ok()
-                .and_then(|at| items.get_mut(at)),
+            Value::Array(items) => index(&last, items.len()).and_then(|at| items.get_mut(at)),
             _ => None,
         }
         .ok_or_else(missing)?;
@@ -265,25 +294,29 @@ fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, Str
 }
 
 /// Parses an index, which may count from the end; `limit` is the first one that is too high.
-fn index(text: &str, length: usize, limit: usize) -> Result<usize, String> {
-    let fault = || format!("'{text}' is not a valid index of a list of length {length}");
-    let number: i64 = text.parse().map_err(|_| fault())?;
+fn index(text: &str, limit: usize) -> Option<usize> {
+    let number: i64 = text.parse().ok()?;
     let at = match usize::try_from(number) {
         Ok(at) => at,
-        Err(_) => usize::try_from(number.unsigned_abs())
-            .ok()
-            .and_then(|back| limit.checked_sub(back))
-            .ok_or_else(fault)?,
+        Err(_) => limit.checked_sub(usize::try_from(number.unsigned_abs()).ok()?)?,
     };
-    if at < limit { Ok(at) } else { Err(fault()) }
+    (at < limit).then_some(at)
 }
 
-fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, String> {
+fn no_index(path: &str, index: &str, length: usize) -> JsonPatchError {
+    JsonPatchError::Index {
+        path: path.to_owned(),
+        index: index.to_owned(),
+        length,
+    }
+}
+
+fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, JsonPatchError> {
     let (parent, key) = parent(document, path)?;
     match parent {
         Value::Array(items) => {
-            let at = index(&key, items.len(), items.len())
-                .map_err(|reason| format!("path '{path}': {reason}"))?;
+            let at = index(&key, items.len());
+            let at = at.ok_or_else(|| no_index(path, &key, items.len()))?;
             Ok(items.get(at))
         }
         Value::Object(map) => Ok(map.get(&key)),
@@ -291,7 +324,7 @@ fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, Str
     }
 }
 
-fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String> {
+fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), JsonPatchError> {
     let found = if path.is_empty() {
         Some(&*document)
     } else {
@@ -300,7 +333,7 @@ fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String
     if found.unwrap_or(&Value::Null) == expected {
         Ok(())
     } else {
-        Err(format!("the test of '{path}' fails"))
+        Err(JsonPatchError::Test(path.to_owned()))
     }
 }
 

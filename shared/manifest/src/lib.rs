@@ -6,7 +6,8 @@
 //! - [`value_nodes`] and [`check_depth`]: what a JSON value costs of the
 //!   [`Fuel`](driftless_fuel::Fuel) of its caller.
 //! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity; [`names`] and
-//!   [`labels`]: Kubernetes' rules for names, and label selectors; [`JsonPatch`].
+//!   [`labels`]: Kubernetes' rules for names, and label selectors; [`JsonPatch`], and
+//!   [`pointer`]: the keys in its paths.
 //!
 //! Nothing here touches a disk, a clock or a network.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -17,6 +18,7 @@ pub mod labels;
 pub mod names;
 mod object;
 mod path;
+pub mod pointer;
 mod reader;
 mod tree;
 mod value_cost;

@@ -1,8 +1,8 @@
 //! Kubernetes objects as JSON maps, with their ids.
 
+use crate::pointer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::fmt;
 
 /// A Kubernetes object: a JSON map with `apiVersion`, `kind` and `metadata.name`. Keys are sorted.
@@ -230,7 +230,7 @@ impl Object {
         let (first, rest) = pointer
             .strip_prefix('/')?
             .split_at(pointer[1..].find('/').unwrap_or(pointer.len() - 1));
-        let value = self.0.get(&*unescaped(first))?;
+        let value = self.0.get(&*pointer::unescape(first))?;
         if rest.is_empty() {
             Some(value)
         } else {
@@ -261,14 +261,6 @@ impl Object {
     fn set_meta(&mut self, field: &str, key: &str, value: &str) {
         let metadata = entry_map(&mut self.0, "metadata");
         entry_map(metadata, field).insert(key.to_owned(), value.into());
-    }
-}
-
-/// Decodes a token of a JSON pointer to its key.
-fn unescaped(token: &str) -> Cow<'_, str> {
-    match token.contains('~') {
-        true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
-        false => Cow::Borrowed(token),
     }
 }
 

@@ -4,8 +4,8 @@ use super::faults::Switches;
 use super::lock;
 use async_trait::async_trait;
 use driftless_kernel::ports::{
-    ApiCapabilities, Apply, Change, Changes, Cluster, Delete, Deleted, ErrorKind, Page,
-    PatchRequest, PortError, Resource, Result, Token, TokenRequest,
+    ApiCapabilities, ApplyRequest, Change, Changes, Cluster, Delete, Deleted, ErrorKind,
+    ListRequest, Page, PatchRequest, PortError, Resource, Result, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use std::collections::BTreeMap;
@@ -128,12 +128,12 @@ impl Cluster for MemoryCluster {
         Ok(found.cloned())
     }
 
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        let ListRequest {
+            resource,
+            namespace,
+            selector,
+        } = *request;
         self.note(format!("LIST {}", resource.gvk.kind));
         let store = lock(&self.store);
         let all = store.objects.values();
@@ -145,7 +145,8 @@ impl Cluster for MemoryCluster {
 
     /// Returns a page; the token is the number of the objects before it.
     async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
-        let mut objects = self.list(resource, "", selector).await?;
+        let all = ListRequest::all(resource);
+        let mut objects = self.list(&ListRequest { selector, ..all }).await?;
         let switches = *lock(&self.switches);
         if !next.is_empty() && switches.expires_token {
             self.switch(|switches| switches.expires_token = false);
@@ -213,10 +214,11 @@ impl Cluster for MemoryCluster {
         })
     }
 
-    async fn apply(&self, _: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
-        match how.dry_run {
-            true => Ok(object.clone()),
-            false => Ok(self.put(object.clone())),
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
+        let object = request.object.clone();
+        match request.dry_run {
+            true => Ok(object),
+            false => Ok(self.put(object)),
         }
     }
 

@@ -94,7 +94,10 @@ impl<'a> Notification<'a> {
             return Err(settings.refusal(reason));
         }
         let headers = match settings.secret.get("headers") {
-            Some(headers) => read_headers(headers).map_err(|reason| settings.refusal(reason))?,
+            Some(headers) => read_headers(headers).ok_or_else(|| {
+                let problem = "is not a YAML mapping of names to strings";
+                settings.refusal(format!("'headers' of the Secret {problem}"))
+            })?,
             None => BTreeMap::new(),
         };
         Ok(Self {
@@ -282,11 +285,11 @@ fn sent_words(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| word.len() >= SHORTEST_LOGIN).collect()
 }
 
-fn read_headers(yaml: &[u8]) -> Result<BTreeMap<String, String>, String> {
-    let invalid = || "'headers' of the Secret is not a YAML mapping of names to strings".to_owned();
+/// Reads a YAML mapping of names to strings; returns `None` for another document.
+fn read_headers(yaml: &[u8]) -> Option<BTreeMap<String, String>> {
     let documents = yaml::documents(yaml, "headers", Dialect::V2, &Limits::default());
     let mut headers = BTreeMap::new();
-    match documents.map_err(|_| invalid())?.into_iter().next() {
+    match documents.ok()?.into_iter().next() {
         None | Some(Value::Null) => {}
         Some(Value::Object(fields)) => {
             for (name, value) in fields {
@@ -295,12 +298,12 @@ fn read_headers(yaml: &[u8]) -> Result<BTreeMap<String, String>, String> {
                     Value::Number(value) => value.to_string(),
                     Value::Bool(value) => value.to_string(),
                     Value::Null => String::new(),
-                    _ => return Err(invalid()),
+                    _ => return None,
                 };
                 headers.insert(name, value);
             }
         }
-        Some(_) => return Err(invalid()),
+        Some(_) => return None,
     }
-    Ok(headers)
+    Some(headers)
 }

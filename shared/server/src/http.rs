@@ -21,6 +21,7 @@ use driftless_fleet::ready::revision;
 use driftless_flux::{Conditions, FluxKind, is_suspended};
 use driftless_kernel::hub;
 use driftless_manifest::Object;
+use futures::TryFutureExt as _;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -222,17 +223,11 @@ async fn objects(
     Extension(caller): Extension<Caller>,
     parts: Parts,
 ) -> Response {
-    let answer = match local::foreign_reason(&caller.address, &parts) {
-        Some(reason) => forbidden(&reason),
-        None => match list(&site).await {
-            Ok(objects) => Json(objects).into_response(),
-            Err(error) => unavailable(&error),
-        },
-    };
+    let answer = answer_local(&caller, &parts, list(&site)).await;
     site.counted("/api/objects", answer)
 }
 
-async fn list(site: &Site) -> Result<Vec<Value>, HubError> {
+async fn list(site: &Site) -> Result<Value, HubError> {
     let hub = hub::connect(&site.state.ports, &site.hub).await?;
     let mut all = Vec::new();
     for kind in FluxKind::ALL {
@@ -240,7 +235,7 @@ async fn list(site: &Site) -> Result<Vec<Value>, HubError> {
         objects.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
         all.extend(objects.iter().map(summary));
     }
-    Ok(all)
+    Ok(all.into())
 }
 
 /// Returns the fields of an object for `GET /api/objects`.
@@ -275,17 +270,27 @@ async fn sweep(
     Extension(caller): Extension<Caller>,
     parts: Parts,
 ) -> Response {
-    let answer = match local::foreign_reason(&caller.address, &parts) {
+    let swept = site.state.sweep().map_ok(|reports| {
+        let hubs: Vec<Value> = reports.iter().map(sweep_summary).collect();
+        json!({"hubs": hubs})
+    });
+    let answer = answer_local(&caller, &parts, swept).await;
+    site.counted("/sweep", answer)
+}
+
+/// Returns the answer of a path that is only for requests from this machine.
+async fn answer_local<E: Display>(
+    caller: &Caller,
+    parts: &Parts,
+    work: impl Future<Output = Result<Value, E>>,
+) -> Response {
+    match local::foreign_reason(&caller.address, parts) {
         Some(reason) => forbidden(&reason),
-        None => match site.state.sweep().await {
-            Ok(reports) => {
-                Json(json!({"hubs": reports.iter().map(sweep_summary).collect::<Vec<_>>()}))
-                    .into_response()
-            }
+        None => match work.await {
+            Ok(document) => Json(document).into_response(),
             Err(error) => unavailable(&error),
         },
-    };
-    site.counted("/sweep", answer)
+    }
 }
 
 fn sweep_summary(report: &Report) -> Value {

@@ -10,11 +10,7 @@ use crate::tree::Tree;
 
 /// Parses lines of `KEY=value`, with line breaks written as `\n`, and comments.
 pub(crate) fn parse(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
-    let fault = |line, problem| SopsError::Syntax {
-        file: file.to_owned(),
-        line,
-        problem,
-    };
+    let fault = |line, problem| SopsError::syntax(file, line, problem);
     let text = std::str::from_utf8(bytes).map_err(|_| fault(1, "the file is not UTF-8 text"))?;
     let mut entries = Vec::new();
     for (i, line) in text

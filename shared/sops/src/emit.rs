@@ -42,11 +42,10 @@ fn binary(branches: &[Tree], file: &str) -> Result<Vec<u8>, SopsError> {
     match branches.first().and_then(|branch| branch.get("data")) {
         Some(Tree::Text(text)) => Ok(text.clone().into_bytes()),
         Some(Tree::Bytes(bytes)) => Ok(bytes.clone()),
-        _ => Err(SopsError::Syntax {
-            file: file.to_owned(),
-            line: 1,
-            problem: "expected the encrypted content in \"data\"",
-        }),
+        _ => {
+            let problem = "expected the encrypted content in \"data\"";
+            Err(SopsError::syntax(file, 1, problem))
+        }
     }
 }
 

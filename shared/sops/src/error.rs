@@ -124,6 +124,17 @@ fn no_key(recipients: &[String], services: &[String], groups: Option<(usize, usi
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem(pub String);
 
+impl SopsError {
+    /// Returns the error of a line that is not valid in its format.
+    pub(crate) fn syntax(file: &str, line: usize, problem: &'static str) -> Self {
+        Self::Syntax {
+            file: file.to_owned(),
+            line,
+            problem,
+        }
+    }
+}
+
 impl From<String> for Problem {
     fn from(problem: String) -> Self {
         Self(problem)

@@ -22,11 +22,7 @@ type Entries = Vec<(String, Tree)>;
 /// Parses sections with keys and comments. The result has an entry for each section; a section
 /// whose name is a duplicate has a separate entry.
 pub(crate) fn parse(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
-    let fault = |line, problem| SopsError::Syntax {
-        file: file.to_owned(),
-        line,
-        problem,
-    };
+    let fault = |line, problem| SopsError::syntax(file, line, problem);
     let text = std::str::from_utf8(bytes).map_err(|_| fault(1, "the file is not UTF-8 text"))?;
     let mut lines = Lines::new(text.strip_prefix('\u{feff}').unwrap_or(text));
     let mut sections: Vec<(String, Entries)> = vec![(DEFAULT.to_owned(), Vec::new())];

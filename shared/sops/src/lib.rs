@@ -78,7 +78,7 @@ pub use metadata::{KeyService, MasterKey};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-use driftless_fuel::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits, Tank};
 use metadata::Metadata;
 use tree::Tree;
 
@@ -96,8 +96,22 @@ pub fn decrypt(
     keys: &Keyring,
     file: &str,
 ) -> Result<Vec<u8>, SopsError> {
+    decrypt_within(bytes, format, keys, file, &Tank::default())
+}
+
+/// Decrypts like [`decrypt`], as a part of a step: the work is charged to its fuel.
+///
+/// # Errors
+/// Those of [`decrypt`]; the fuel has run out.
+pub fn decrypt_within(
+    bytes: &[u8],
+    format: Format,
+    keys: &Keyring,
+    file: &str,
+    step: &Tank,
+) -> Result<Vec<u8>, SopsError> {
     on_large_stack(|| {
-        let fuel = Fuel::new(LIMITS);
+        let fuel = step.part(LIMITS);
         let (mut branches, metadata) = load(bytes, format, file, &fuel)?;
         let data_key = keys.data_key(&metadata, file)?;
         walk::decrypt(&mut branches, &metadata, &data_key, file, &fuel)?;
@@ -115,7 +129,20 @@ pub fn master_keys(
     format: Format,
     file: &str,
 ) -> Result<Vec<Vec<MasterKey>>, SopsError> {
-    on_large_stack(|| Ok(load(bytes, format, file, &Fuel::new(LIMITS))?.1.groups))
+    master_keys_within(bytes, format, file, &Tank::default())
+}
+
+/// Returns what [`master_keys`] does, as a part of a step: the work is charged to its fuel.
+///
+/// # Errors
+/// Those of [`master_keys`]; the fuel has run out.
+pub fn master_keys_within(
+    bytes: &[u8],
+    format: Format,
+    file: &str,
+    step: &Tank,
+) -> Result<Vec<Vec<MasterKey>>, SopsError> {
+    on_large_stack(|| Ok(load(bytes, format, file, &step.part(LIMITS))?.1.groups))
 }
 
 /// The stack for a file, whose values may be nested a thousand levels deep. Only the used part

@@ -116,11 +116,10 @@ pub(crate) fn from_yaml(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Vec<Tre
             _ if matches!(yaml::node_to_value(node, file, Dialect::V3)?, Value::Null) => {
                 Ok(Tree::Map(Vec::new()))
             }
-            _ => Err(SopsError::Syntax {
-                file: file.to_owned(),
-                line: node.line,
-                problem: "expected a mapping at the top of the document",
-            }),
+            _ => {
+                let problem = "expected a mapping at the top of the document";
+                Err(SopsError::syntax(file, node.line, problem))
+            }
         })
         .collect()
 }
@@ -173,11 +172,7 @@ pub(crate) fn from_json(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, S
         file: file.to_owned(),
         out,
     })?;
-    let fault = |line, problem| SopsError::Syntax {
-        file: file.to_owned(),
-        line,
-        problem,
-    };
+    let fault = |line, problem| SopsError::syntax(file, line, problem);
     match serde_json::from_slice::<Tree>(bytes) {
         Ok(tree @ Tree::Map(_)) => Ok(tree),
         Ok(_) => Err(fault(1, "expected a JSON object")),

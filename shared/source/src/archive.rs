@@ -1,6 +1,7 @@
 //! Trees as `tar.gz`: reproducible when written, and checked as hostile input when read.
 
 use bytes::Bytes;
+use driftless_fuel::{Fuel, FuelKind, FuelLimits};
 use driftless_kernel::ports::{Compute, ErrorKind, FetchLimits, PortError, Result, compute};
 use driftless_manifest::{EntryKind, FileTree, TreeError, TreePath};
 use flate2::Compression;
@@ -13,6 +14,10 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 const ENTRY_OVERHEAD: u64 = 4096;
 /// Unpacked bytes that are accepted at any compression ratio.
 const RATIO_EXEMPT_BYTES: u64 = 1 << 20;
+/// Unpacked bytes that are read in one step of work.
+pub(crate) const BYTES_PER_STEP: usize = 16;
+/// The steps of work for an entry, in addition to its bytes.
+const STEPS_PER_ENTRY: usize = 20;
 /// Maximum bytes of a link's target, as on Linux.
 const LINK_LENGTH: usize = 4096;
 
@@ -77,7 +82,7 @@ fn set_target<W: io::Write>(
 }
 
 /// Returns the most bytes of memory that [`unpack`] needs for an archive of this size.
-pub fn memory_of(packed: u64, limits: FetchLimits) -> u64 {
+pub fn memory_of(packed: u64, limits: &FetchLimits) -> u64 {
     let ratio = limits.ratio.saturating_mul(packed).max(RATIO_EXEMPT_BYTES);
     packed.saturating_add(limits.bytes.min(ratio))
 }
@@ -92,8 +97,8 @@ pub async fn unpack_apart(
     strip: bool,
     limits: FetchLimits,
 ) -> Result<FileTree> {
-    let bytes = memory_of(packed.len() as u64, limits);
-    compute(port, bytes, move || unpack(&packed, strip, limits)).await?
+    let bytes = memory_of(packed.len() as u64, &limits);
+    compute(port, bytes, move || unpack(&packed, strip, &limits)).await?
 }
 
 /// Unpacks a tree. `strip` removes the first directory, which must then be the same for all files,
@@ -104,24 +109,19 @@ pub async fn unpack_apart(
 /// `Unreadable` for an incomplete or invalid `tar.gz`; `Invalid` for refused content: more than
 /// `limits`, hard links, devices, names that are absolute or have `..`, duplicate names,
 /// contradictory sizes.
-pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTree> {
-    let ratio = limits
-        .ratio
-        .saturating_mul(packed.len() as u64)
-        .max(RATIO_EXEMPT_BYTES);
-    let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);
-    let left = limits.bytes.saturating_add(overhead).min(ratio);
+pub fn unpack(packed: &[u8], strip: bool, limits: &FetchLimits) -> Result<FileTree> {
+    let fuel = limits.fuel.part(ceilings(packed.len() as u64, limits));
     let mut archive = Archive::new(Capped {
         inner: GzDecoder::new(packed),
-        left,
+        fuel: &fuel,
     });
     let mut unpacking = Unpacking {
         tree: FileTree::new(),
         strip,
         top: None,
         limits,
+        fuel: &fuel,
         bytes: 0,
-        entries: 0,
     };
     for entry in archive.entries().map_err(broken)? {
         unpacking.take(entry.map_err(broken)?)?;
@@ -144,29 +144,49 @@ pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTre
     Ok(unpacking.tree)
 }
 
-struct Unpacking {
+/// Returns the ceilings of an archive: the bytes of everything that is unpacked, which are more than
+/// those of the files, and a value for each entry. Its steps are those that they need.
+fn ceilings(packed: u64, limits: &FetchLimits) -> FuelLimits {
+    let ratio = limits.ratio.saturating_mul(packed).max(RATIO_EXEMPT_BYTES);
+    let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);
+    let bytes = limits.bytes.saturating_add(overhead).min(ratio);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let nodes = limits.files.saturating_mul(2);
+    FuelLimits {
+        // Each read of a few bytes costs a step more.
+        steps: (bytes / BYTES_PER_STEP).saturating_add(nodes.saturating_mul(2 * STEPS_PER_ENTRY)),
+        bytes,
+        nodes,
+        ..FuelLimits::NONE
+    }
+}
+
+struct Unpacking<'a> {
     tree: FileTree,
     strip: bool,
     top: Option<String>,
-    limits: FetchLimits,
+    limits: &'a FetchLimits,
+    fuel: &'a Fuel,
+    /// The bytes of the files.
     bytes: u64,
-    entries: usize,
 }
 
-impl Unpacking {
+impl Unpacking<'_> {
     fn take<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<()> {
         let kind = entry.header().entry_type();
         if kind.is_pax_global_extensions() {
             // A comment, such as the commit that `git archive` puts there.
             return Ok(());
         }
-        self.entries += 1;
-        if self.entries > self.limits.files.saturating_mul(2) {
-            return Err(refused(format!(
-                "more than {} files and directories",
-                self.limits.files.saturating_mul(2)
-            )));
-        }
+        let spent = self.fuel.nodes(1);
+        spent
+            .and_then(|()| self.fuel.steps(STEPS_PER_ENTRY))
+            .map_err(|out| match out.which {
+                FuelKind::Nodes => {
+                    refused(format!("more than {} files and directories", out.limit))
+                }
+                _ => refused(out),
+            })?;
         let name = String::from_utf8(entry.path_bytes().into_owned())
             .map_err(|_| refused("a name is not UTF-8"))?;
         let Some(path) = self.place(&name)? else {
@@ -279,19 +299,19 @@ fn check_size<R: Read>(entry: &mut Entry<'_, R>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A reader that fails after a maximum number of bytes.
-struct Capped<R> {
+/// A reader that fails when the fuel for its bytes has run out.
+struct Capped<'f, R> {
     inner: R,
-    left: u64,
+    fuel: &'f Fuel,
 }
 
-impl<R: Read> Read for Capped<R> {
+impl<R: Read> Read for Capped<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.left = self
-            .left
-            .checked_sub(n as u64)
-            .ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let spent = self.fuel.bytes(n);
+        spent
+            .and_then(|()| self.fuel.steps(n / BYTES_PER_STEP))
+            .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
         Ok(n)
     }
 }
@@ -326,6 +346,7 @@ fn refused(reason: impl std::fmt::Display) -> PortError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_fuel::Tank;
 
     fn path(text: &str) -> TreePath {
         TreePath::new(text).unwrap()
@@ -376,7 +397,7 @@ mod tests {
             .unwrap();
         let packed = pack(&tree).unwrap();
         assert_eq!(packed, pack(&tree.clone()).unwrap());
-        let back = unpack(&packed, false, FetchLimits::default()).unwrap();
+        let back = unpack(&packed, false, &FetchLimits::default()).unwrap();
         assert_eq!(back.index(), tree.index());
         assert_eq!(
             back.content(&path("links/plain")).unwrap(),
@@ -385,7 +406,7 @@ mod tests {
         let empty = unpack(
             &pack(&FileTree::new()).unwrap(),
             false,
-            FetchLimits::default(),
+            &FetchLimits::default(),
         )
         .unwrap();
         assert!(empty.index().is_empty());
@@ -406,15 +427,17 @@ mod tests {
             file("o-r-sha/a/b"),
             entry("o-r-sha/l", EntryType::Symlink, "a", b""),
         ]);
-        let tree = unpack(&good, true, FetchLimits::default()).unwrap();
+        let tree = unpack(&good, true, &FetchLimits::default()).unwrap();
         let names: Vec<_> = tree.index().iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, ["a/b", "l"]);
         let two = archive(&[file("one/a"), file("two/b")]);
         assert_eq!(
-            unpack(&two, true, FetchLimits::default()).unwrap_err().kind,
+            unpack(&two, true, &FetchLimits::default())
+                .unwrap_err()
+                .kind,
             ErrorKind::Invalid
         );
-        assert!(unpack(&two, false, FetchLimits::default()).is_ok());
+        assert!(unpack(&two, false, &FetchLimits::default()).is_ok());
     }
 
     #[test]
@@ -447,17 +470,17 @@ mod tests {
                 vec![entry("a", EntryType::Symlink, "b", b"content")],
             ),
         ] {
-            let result = unpack(&archive(&entries), false, FetchLimits::default());
+            let result = unpack(&archive(&entries), false, &FetchLimits::default());
             assert!(result.is_err(), "{case} is taken");
         }
-        let from_here = unpack(&archive(&[file("./a")]), false, FetchLimits::default());
+        let from_here = unpack(&archive(&[file("./a")]), false, &FetchLimits::default());
         assert_eq!(from_here.unwrap().index().len(), 1);
         // Names that differ only in case are two files.
         assert_eq!(
             unpack(
                 &archive(&[file("a"), file("A")]),
                 false,
-                FetchLimits::default()
+                &FetchLimits::default()
             )
             .unwrap()
             .index()
@@ -471,7 +494,7 @@ mod tests {
         let good = archive(&[file("a"), file("b")]);
         for cut in 1..good.len() {
             assert!(
-                unpack(&good[..cut], false, FetchLimits::default()).is_err(),
+                unpack(&good[..cut], false, &FetchLimits::default()).is_err(),
                 "cut at {cut}"
             );
         }
@@ -479,7 +502,7 @@ mod tests {
         let crc = flipped.len() - 6;
         flipped[crc] ^= 1;
         assert_eq!(
-            unpack(&flipped, false, FetchLimits::default())
+            unpack(&flipped, false, &FetchLimits::default())
                 .unwrap_err()
                 .kind,
             ErrorKind::Unreadable
@@ -488,24 +511,24 @@ mod tests {
             unpack(
                 &[good.clone(), good].concat(),
                 false,
-                FetchLimits::default()
+                &FetchLimits::default()
             )
             .is_err()
         );
         let behind = gzip(&[file("a"), vec![0; 1024], file("b")].concat());
         assert_eq!(
-            unpack(&behind, false, FetchLimits::default())
+            unpack(&behind, false, &FetchLimits::default())
                 .unwrap_err()
                 .kind,
             ErrorKind::Invalid
         );
         assert_eq!(
-            unpack(b"<html>", false, FetchLimits::default())
+            unpack(b"<html>", false, &FetchLimits::default())
                 .unwrap_err()
                 .kind,
             ErrorKind::Unreadable
         );
-        assert!(unpack(b"", false, FetchLimits::default()).is_err());
+        assert!(unpack(b"", false, &FetchLimits::default()).is_err());
     }
 
     #[test]
@@ -515,30 +538,41 @@ mod tests {
             bytes: 8 << 20,
             files: 2,
             ratio: 10_000,
+            ..FetchLimits::default()
         };
-        assert!(unpack(&big, false, limits).is_ok());
+        assert!(unpack(&big, false, &limits).is_ok());
         for tight in [
             FetchLimits {
                 bytes: 1 << 20,
-                ..limits
+                ..limits.clone()
             },
-            FetchLimits { ratio: 2, ..limits },
+            FetchLimits {
+                ratio: 2,
+                ..limits.clone()
+            },
+            FetchLimits {
+                fuel: Tank::new(FuelLimits {
+                    steps: 100,
+                    ..FuelLimits::NONE
+                }),
+                ..limits.clone()
+            },
         ] {
             assert_eq!(
-                unpack(&big, false, tight).unwrap_err().kind,
+                unpack(&big, false, &tight).unwrap_err().kind,
                 ErrorKind::Invalid
             );
         }
         let three = archive(&[file("a"), file("b"), file("c")]);
         assert_eq!(
-            unpack(&three, false, limits).unwrap_err().kind,
+            unpack(&three, false, &limits).unwrap_err().kind,
             ErrorKind::Invalid
         );
         let directories: Vec<_> = (0..5)
             .map(|n| entry(&format!("d{n}/"), EntryType::Directory, "", b""))
             .collect();
         assert_eq!(
-            unpack(&archive(&directories), false, limits)
+            unpack(&archive(&directories), false, &limits)
                 .unwrap_err()
                 .kind,
             ErrorKind::Invalid

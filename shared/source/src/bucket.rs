@@ -59,7 +59,7 @@ impl Memory {
         let Some(artifact) = artifact.filter(|_| self.bucket == place(address)) else {
             return Ok(PreviousFiles::default());
         };
-        match files::load(context.ports, artifact).await {
+        match files::load(context.ports, artifact, &context.fuel).await {
             Ok(tree) => Ok(PreviousFiles {
                 etags: Some(&self.etags),
                 tree,
@@ -100,7 +100,7 @@ impl SourceReconciler for Objects {
         let files = Files {
             bucket: bucket.as_ref(),
             name: &spec.bucket_name,
-            limits: FetchLimits::default(),
+            limits: FetchLimits::of_step(&context.fuel),
             clock: context.ports.clock.as_ref(),
             end: context.ports.clock.now() + time,
         };

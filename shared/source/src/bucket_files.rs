@@ -1,8 +1,9 @@
 //! The files of a bucket's artifact and its revision, both as in source-controller 1.9.
 
-use crate::ignore::{self, Patterns};
+use crate::ignore::{self, IgnoreError, Patterns};
 use bytes::Bytes;
 use driftless_flux::{BucketSpec, Invalid, reason};
+use driftless_fuel::Tank;
 use driftless_kernel::concurrent;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{Bucket, BucketEntry, BucketObject, Clock, ErrorKind, FetchLimits};
@@ -94,13 +95,20 @@ impl Index {
     }
 
     /// Adds listed objects, except directories and those that the patterns exclude.
-    fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), Invalid> {
+    fn add(
+        &mut self,
+        listed: Vec<BucketEntry>,
+        patterns: &Patterns,
+        step: &Tank,
+    ) -> Result<(), Invalid> {
+        let fuel = ignore::fuel(step);
         for entry in listed {
             if entry.key.ends_with('/') || entry.key == ignore::FILE {
                 continue;
             }
             let path = place(&entry.key)?;
-            if patterns.excludes(&path) {
+            let is_excluded = patterns.excludes(&path, &fuel);
+            if is_excluded.map_err(|out| Invalid::new(IgnoreError::from(out)))? {
                 continue;
             }
             check_key(&entry.key, &path)?;
@@ -145,7 +153,7 @@ impl Files<'_> {
             ignore_file,
             ..Index::default()
         };
-        let added = index.add(listed, &patterns);
+        let added = index.add(listed, &patterns, &self.limits.fuel);
         added.map_err(|error| self.unindexed(failed(error)))?;
         match index.bytes() > self.limits.bytes {
             true => Err(self.too_large()),
@@ -230,8 +238,10 @@ impl Files<'_> {
         let object = self.get(key, size.saturating_add(MAX_GROWTH)).await;
         let object =
             object.map_err(|failure| failure.context(format!("failed to get '{key}' object")))?;
-        let taken = object.as_ref().map_or(0, |object| object.bytes.len()) as u64;
-        let take = |left: u64| left.checked_sub(taken);
+        let taken = object.as_ref().map_or(0, |object| object.bytes.len());
+        let take = |left: u64| left.checked_sub(taken as u64);
+        let step = self.limits.fuel.bytes(taken);
+        step.map_err(|out| self.unindexed(failed(format!("this step reads {out}"))))?;
         match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(object),
             Err(_) => Err(self.too_large()),
@@ -373,14 +383,14 @@ mod tests {
     fn read(
         buckets: &MemoryBuckets,
         spec: &BucketSpec,
-        limits: FetchLimits,
+        limits: &FetchLimits,
     ) -> Result<(Vec<String>, Vec<String>), Invalid> {
         let bucket = open(buckets, NAME);
         let clock = TestClock::default();
         let files = Files {
             bucket: bucket.as_ref(),
             name: NAME,
-            limits,
+            limits: limits.clone(),
             clock: &clock,
             end: Duration::from_secs(1),
         };
@@ -414,7 +424,9 @@ mod tests {
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
         let listed = vec![entry("in/a.yaml"), entry("in/.sourceignore")];
-        index.add(listed, &Patterns::default()).unwrap();
+        index
+            .add(listed, &Patterns::default(), &Tank::default())
+            .unwrap();
         assert_eq!(
             index.digest(),
             "sha256:64844caca9f817be886c3a79cc6510d54307a7eb7c2717839d75bb4d73b2dbeb"
@@ -434,7 +446,7 @@ mod tests {
         let buckets = bucket(&keys);
         let all = limits(100, 1 << 20);
         let kept = |buckets: &MemoryBuckets, prefix: &str, ignore: &str| {
-            let (keys, names) = read(buckets, &spec(prefix, ignore), all).unwrap();
+            let (keys, names) = read(buckets, &spec(prefix, ignore), &all).unwrap();
             assert!(
                 keys.iter().all(|key| names.contains(key)),
                 "{keys:?} {names:?}"
@@ -469,7 +481,7 @@ mod tests {
             "docs/c.md logo.png n/.sourceignore"
         );
         assert_eq!(kept(&buckets, "apps/", ""), "");
-        let (_, names) = read(&buckets, &spec("docs/", ""), all).unwrap();
+        let (_, names) = read(&buckets, &spec("docs/", ""), &all).unwrap();
         assert_eq!(names, [".sourceignore", "docs/c.md"]);
     }
 
@@ -477,7 +489,7 @@ mod tests {
     fn keys_stay_inside() {
         let all = limits(100, 1 << 20);
         let names = |keys: &[&str], ignore| {
-            read(&bucket(keys), &spec("", ignore), all).map(|(_, names)| names.join(" "))
+            read(&bucket(keys), &spec("", ignore), &all).map(|(_, names)| names.join(" "))
         };
         let long = "n".repeat(MAX_KEY_BYTES + 1);
         assert_eq!(names(&["/abs", "a//b"], "").as_deref(), Ok("a/b abs"));
@@ -507,9 +519,9 @@ mod tests {
     #[test]
     fn more_than_the_limits() {
         let buckets = bucket(&["one", "two", "three"]);
-        assert!(read(&buckets, &spec("", ""), limits(3, 11)).is_ok());
+        assert!(read(&buckets, &spec("", ""), &limits(3, 11)).is_ok());
         for limits in [limits(2, 11), limits(3, 10)] {
-            let refused = read(&buckets, &spec("", ""), limits).unwrap_err();
+            let refused = read(&buckets, &spec("", ""), &limits).unwrap_err();
             assert!(
                 refused
                     .to_string()
@@ -517,7 +529,7 @@ mod tests {
                 "{refused}"
             );
         }
-        assert!(read(&buckets, &spec("", "three"), limits(3, 6)).is_ok());
+        assert!(read(&buckets, &spec("", "three"), &limits(3, 6)).is_ok());
     }
 
     #[test]

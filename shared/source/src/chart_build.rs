@@ -4,9 +4,10 @@ use super::chart_dependencies::{self as dependencies, RemoteSubchart};
 use super::chart_failure::{pull, reference};
 use bytes::Bytes;
 use driftless_flux::{FluxKind, HelmChart, reason};
+use driftless_fuel::Tank;
 use driftless_go::semver::Version;
 use driftless_helm::values::Table;
-use driftless_helm::{HelmError, LoadLimits, Metadata, Package};
+use driftless_helm::{LoadLimits, Metadata, Package};
 use driftless_kernel::failure::Failure;
 use driftless_manifest::{FileTree, Kind as Entry, Reader, TreePath};
 
@@ -105,8 +106,11 @@ impl Options {
         &self,
         plan: &Plan,
         content: Bytes,
+        step: &Tank,
     ) -> Result<(Bytes, Vec<String>), Failure> {
-        let mut package = open(&content, &plan.name).map_err(|error| pull(&error))?;
+        let limits = LoadLimits::of_step(step);
+        let mut package =
+            Package::from_archive(&content, &plan.name, &limits).map_err(|error| pull(&error))?;
         let metadata = package.metadata().map_err(|error| pull(&error))?;
         let leaf = plan.name.rsplit('/').next().unwrap_or_default();
         if metadata.name != leaf {
@@ -208,10 +212,10 @@ impl Local {
     ///
     /// # Errors
     /// `path` does not exist, or holds no valid chart.
-    pub fn read(tree: &FileTree, path: &str) -> Result<Self, Failure> {
+    pub fn read(tree: &FileTree, path: &str, step: &Tank) -> Result<Self, Failure> {
         let reader = Reader::new(tree);
         let directory = TreePath::secure_join(path).map_err(|error| reference(&error))?;
-        let limits = LoadLimits::default();
+        let limits = LoadLimits::of_step(step);
         let kind = reader.kind(&directory).map_err(|error| reference(&error))?;
         let (package, archive) = match kind {
             None => {
@@ -223,7 +227,8 @@ impl Local {
             }
             Some(_) => {
                 let content = reader.read(&directory).map_err(|error| reference(&error))?;
-                let package = open(&content, path).map_err(|error| reference(&error))?;
+                let package = Package::from_archive(&content, path, &limits);
+                let package = package.map_err(|error| reference(&error))?;
                 (package, Some(content))
             }
         };
@@ -257,10 +262,6 @@ pub(super) fn pack(mut package: Package, plan: &Plan) -> Result<Bytes, Failure> 
         )
     })?;
     Ok(Bytes::from(packed))
-}
-
-fn open(content: &[u8], name: &str) -> Result<Package, HelmError> {
-    Package::from_archive(content, name, &LoadLimits::default())
 }
 
 /// Normalizes a path: `./a/values.yaml` becomes `a/values.yaml`.

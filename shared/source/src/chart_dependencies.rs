@@ -48,7 +48,7 @@ pub(super) fn local(
                 Some(path) => path.to_owned(),
                 None => format!("charts/{name}"),
             };
-            let inner = from_tree(reader, directory, &place, &version);
+            let inner = from_tree(reader, directory, &place, &version, package.limits());
             let inner = inner.map_err(|error| {
                 fail(&format!("failed to add local dependency '{name}': {error}"))
             })?;
@@ -90,12 +90,13 @@ fn from_tree(
     directory: &TreePath,
     path: &str,
     range: &str,
+    limits: &LoadLimits,
 ) -> Result<Package, Invalid> {
     let place = directory.join(path).map_err(Invalid::new)?;
     if reader.kind(&place).map_err(Invalid::new)?.is_none() {
         return Err(format!("no chart found at '{place}'").into());
     }
-    let inner = Package::from_tree(reader, &place, &LoadLimits::default());
+    let inner = Package::from_tree(reader, &place, limits);
     let inner = inner.map_err(Invalid::new)?;
     let metadata = inner.metadata().map_err(Invalid::new)?;
     let constraint = Constraint::parse(range).map_err(|error| {

@@ -3,8 +3,8 @@
 use crate::include;
 use crate::touched::ChangedPaths;
 use driftless_flux::{
-    ArtifactGenerator, ArtifactStatus, FluxKind, FluxObject as _, GitRepository, HelmChart,
-    HelmRelease, Kustomization, ObjectRef,
+    ArtifactGenerator, ArtifactStatus, FluxKind, GitRepository, HelmChart, HelmRelease,
+    Kustomization, ObjectRef,
 };
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -37,7 +37,7 @@ pub(crate) async fn of_change(
     before: &ArtifactStatus,
     now: &ArtifactStatus,
 ) -> Result<Vec<(Request, Duration)>, Failure> {
-    let Some(changed) = ChangedPaths::between(context.ports, before, now).await else {
+    let Some(changed) = ChangedPaths::between(context, before, now).await else {
         return of(context).await;
     };
     // Those that depend on others come last, so that they need not wait.

@@ -11,7 +11,7 @@ use driftless_kernel::context::status;
 use driftless_kernel::credentials::{self, LoginHint};
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{
-    Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
+    Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Precondition,
 };
 use driftless_kernel::repository::PLAIN;
 use driftless_kernel::state;
@@ -152,7 +152,7 @@ async fn follow(
         _ => false,
     };
     if !stored {
-        let own = fetch(context.ports, source, &commit, &auth).await?;
+        let own = fetch(context, source, &commit, &auth).await?;
         status.artifact = Some(match included.is_empty() {
             true => own,
             false => include::compose(context, source, &own, &included).await?,
@@ -221,11 +221,12 @@ fn followed_another(context: &Context<'_>, memory: &Memory, question: &str) -> b
 /// Downloads a commit once for all sources that select the same files and use the same credentials:
 /// knowing a hash does not give access to files that other credentials fetched.
 async fn fetch(
-    ports: &Ports,
+    context: &Context<'_>,
     source: &GitRepository,
     commit: &Commit,
     auth: &GitAuth,
 ) -> Result<ArtifactStatus, Failure> {
+    let ports = context.ports;
     let url = &source.spec.url;
     let ignored = source.spec.ignore.as_deref();
     let (identity, sparse) = (auth.identity(), &source.spec.sparse_checkout);
@@ -244,12 +245,12 @@ async fn fetch(
     }
     let mut tree = ports
         .git
-        .fetch(url, commit, auth, FetchLimits::default())
+        .fetch(url, commit, auth, FetchLimits::of_step(&context.fuel))
         .await
         .map_err(|error| git_failure(&error, source, auth))?;
     check_sparse(&tree, &source.spec.sparse_checkout)?;
-    ignore::apply(&mut tree, ignored)
-        .map_err(|error| Failure::terminal(reason::GIT_FAILED, error))?;
+    ignore::apply(&mut tree, ignored, &context.fuel)
+        .map_err(|error| Failure::terminal(reason::GIT_FAILED, &error).caused_by(error))?;
     keep_sparse(&mut tree, &source.spec.sparse_checkout);
     let stored = artifact::store(ports, tree, &commit.revision()).await?;
     state::write(ports.blobs.as_ref(), &key, &stored, Precondition::None).await?;

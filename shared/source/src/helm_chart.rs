@@ -43,7 +43,9 @@ impl SourceReconciler for Helm {
             status.conditions.remove(reconciler::VERIFIED);
         }
         let id = source.source().map_err(|error| {
-            Failure::terminal(reason::UNSUPPORTED_SOURCE, error).context("failed to get source")
+            Failure::terminal(reason::UNSUPPORTED_SOURCE, &error)
+                .caused_by(error)
+                .context("failed to get source")
         })?;
         let Some(object) = find(context, &id).await? else {
             let message = format!("failed to get source: {}", id.not_cached());
@@ -194,7 +196,7 @@ async fn from_repository(
         return Ok(PlannedArtifact { verified, ..built });
     }
     let content = remote::download(context, &found).await?;
-    let (content, values_files) = options.build_remote(&plan, content)?;
+    let (content, values_files) = options.build_remote(&plan, content, &context.fuel)?;
     Ok(PlannedArtifact {
         plan,
         values_files,
@@ -211,7 +213,7 @@ async fn from_files(
 ) -> Result<PlannedArtifact, Failure> {
     let tree = files::load_of(context, id, files).await?;
     let options = Options::of(source);
-    let local = build::Local::read(&tree, &source.spec.chart)?;
+    let local = build::Local::read(&tree, &source.spec.chart, &context.fuel)?;
     let plan = options.local(&local, id.kind, &files.revision)?;
     if let Some(built) = find_current(context, source, &plan).await? {
         return Ok(built);

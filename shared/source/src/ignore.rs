@@ -1,5 +1,6 @@
 //! `.sourceignore`: the files that are excluded from an artifact, as in source-controller 1.9.
 
+use driftless_fuel::{Fuel, FuelLimits, OutOfFuel, Tank};
 use driftless_manifest::{FileTree, TreePath};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -41,16 +42,32 @@ const DEFAULTS: &[&str] = &[
 /// Maximum number of patterns of one source.
 const MAX_PATTERNS: usize = 2_000;
 
-/// An error about an invalid pattern.
+/// The ceilings of the patterns of one source.
+const CEILINGS: FuelLimits = FuelLimits {
+    steps: 60_000_000,
+    ..FuelLimits::NONE
+};
+
+/// The steps of matching one directory or file of a path with one pattern.
+const STEPS_PER_MATCH: usize = 2;
+
+/// An error about the patterns of a source.
 #[derive(Debug, thiserror::Error)]
-#[error("{place}: '{pattern}' is not a valid ignore pattern: {reason}")]
-pub struct BadPattern {
-    /// The path of the file with the pattern, or `spec.ignore`.
-    pub place: String,
-    /// The line of the pattern.
-    pub pattern: String,
-    /// The reason why the pattern is not valid.
-    pub reason: String,
+#[non_exhaustive]
+pub enum IgnoreError {
+    /// A pattern is not valid, or there are too many.
+    #[error("{place}: '{pattern}' is not a valid ignore pattern: {reason}")]
+    Pattern {
+        /// The path of the file with the pattern, or `spec.ignore`.
+        place: String,
+        /// The line of the pattern.
+        pattern: String,
+        /// The reason why the pattern is not valid.
+        reason: String,
+    },
+    /// Matching the patterns with the files needs too much work.
+    #[error("matching the ignore patterns with the files needs {0}: use fewer patterns")]
+    Fuel(#[from] OutOfFuel),
 }
 
 /// One pattern and the directory that it applies to.
@@ -64,6 +81,11 @@ struct Pattern {
 #[derive(Default)]
 pub struct Patterns(Vec<Pattern>);
 
+/// Returns the fuel for the patterns of one source: see [`Patterns::excludes`].
+pub fn fuel(step: &Tank) -> Fuel {
+    step.part(CEILINGS)
+}
+
 impl Patterns {
     /// Adds the lines of a file, or of `spec.ignore`, for the paths below `directory`. `place` is
     /// their name in messages.
@@ -75,9 +97,9 @@ impl Patterns {
         directory: &TreePath,
         place: &str,
         lines: impl Iterator<Item = &'a str>,
-    ) -> Result<(), BadPattern> {
+    ) -> Result<(), IgnoreError> {
         for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
-            let bad = |reason: String| BadPattern {
+            let bad = |reason: String| IgnoreError::Pattern {
                 place: place.to_owned(),
                 pattern: line.to_owned(),
                 reason,
@@ -101,38 +123,59 @@ impl Patterns {
     }
 
     /// Returns whether a file is excluded.
-    pub fn excludes(&self, path: &TreePath) -> bool {
-        let decision = self
-            .0
-            .iter()
-            .rev()
-            .filter(|pattern| path.is_within(&pattern.directory))
-            .find_map(|pattern| {
-                let skip = if pattern.directory.is_root() {
-                    0
-                } else {
-                    pattern.directory.as_str().len() + 1
-                };
-                let matched = pattern
-                    .matcher
-                    .matched_path_or_any_parents(&path.as_str()[skip..], false);
-                (!matched.is_none()).then(|| matched.is_ignore())
-            });
-        decision.unwrap_or(false)
+    ///
+    /// # Errors
+    /// The fuel has run out.
+    pub fn excludes(&self, path: &TreePath, fuel: &Fuel) -> Result<bool, OutOfFuel> {
+        let steps = path.parts().count() * STEPS_PER_MATCH;
+        for pattern in self.0.iter().rev() {
+            fuel.steps(1)?;
+            if !path.is_within(&pattern.directory) {
+                continue;
+            }
+            fuel.steps(steps)?;
+            let skip = if pattern.directory.is_root() {
+                0
+            } else {
+                pattern.directory.as_str().len() + 1
+            };
+            let matched = pattern
+                .matcher
+                .matched_path_or_any_parents(&path.as_str()[skip..], false);
+            if !matched.is_none() {
+                return Ok(matched.is_ignore());
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes the files that are excluded.
+    ///
+    /// # Errors
+    /// The fuel has run out.
+    fn remove_from(&self, tree: &mut FileTree, step: &Tank) -> Result<(), IgnoreError> {
+        let fuel = fuel(step);
+        let mut done = Ok(());
+        tree.retain(|path| match self.excludes(path, &fuel) {
+            Ok(is_excluded) => !is_excluded,
+            Err(out) => {
+                done = Err(out);
+                true
+            }
+        });
+        Ok(done?)
     }
 }
 
 /// Removes the files that are excluded by the defaults.
 ///
 /// # Errors
-/// The same as [`Patterns::add`].
-pub fn apply_defaults(tree: &mut FileTree) -> Result<(), BadPattern> {
-    let patterns = defaults()?;
-    tree.retain(|path| !patterns.excludes(path));
-    Ok(())
+/// The fuel of the step has run out.
+pub fn apply_defaults(tree: &mut FileTree, step: &Tank) -> Result<(), IgnoreError> {
+    defaults()?.remove_from(tree, step)
 }
 
-fn defaults() -> Result<Patterns, BadPattern> {
+fn defaults() -> Result<Patterns, IgnoreError> {
     let mut patterns = Patterns::default();
     let lines = DEFAULTS.iter().copied();
     patterns.add(&TreePath::root(), "defaults", lines)?;
@@ -143,8 +186,12 @@ fn defaults() -> Result<Patterns, BadPattern> {
 /// down, then `spec.ignore`.
 ///
 /// # Errors
-/// The same as [`Patterns::add`].
-pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPattern> {
+/// The same as [`Patterns::add`], and the fuel of the step has run out.
+pub fn apply(
+    tree: &mut FileTree,
+    spec_ignore: Option<&str>,
+    step: &Tank,
+) -> Result<(), IgnoreError> {
     let mut patterns = defaults()?;
     let root = TreePath::root();
     let mut files: Vec<&TreePath> = tree
@@ -162,8 +209,7 @@ pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPa
         patterns.add(&path.parent(), path.as_str(), content.lines())?;
     }
     patterns.add(&root, SPEC, spec_ignore.unwrap_or_default().lines())?;
-    tree.retain(|path| !patterns.excludes(path));
-    Ok(())
+    patterns.remove_from(tree, step)
 }
 
 #[cfg(test)]
@@ -172,7 +218,7 @@ mod tests {
 
     fn left(files: &[(&str, &str)], spec: Option<&str>) -> Vec<String> {
         let mut tree = FileTree::from_files(files.iter().copied()).unwrap();
-        apply(&mut tree, spec).unwrap();
+        apply(&mut tree, spec, &Tank::default()).unwrap();
         tree.index()
             .iter()
             .map(|(path, _)| path.as_str().to_owned())
@@ -213,6 +259,30 @@ mod tests {
         assert_eq!(
             left(&with_file, None),
             [".sourceignore", "apps/.sourceignore", "docs/keep.md"]
+        );
+    }
+
+    #[test]
+    fn patterns_that_need_more_than_the_fuel_of_the_step_are_refused() {
+        let files: Vec<(String, &str)> = (0..100).map(|n| (format!("a/b/{n}.yaml"), "")).collect();
+        let patterns: String = (0..100).map(|n| format!("no-{n}\n")).collect();
+        let tree = || {
+            FileTree::from_files(files.iter().map(|(path, text)| (path.as_str(), *text))).unwrap()
+        };
+        let step = |steps| {
+            Tank::new(FuelLimits {
+                steps,
+                ..FuelLimits::NONE
+            })
+        };
+        let enough = step(200_000);
+        apply(&mut tree(), Some(&patterns), &enough).unwrap();
+        assert!(enough.left().steps > 0);
+        let error = apply(&mut tree(), Some(&patterns), &step(10_000)).unwrap_err();
+        assert!(matches!(error, IgnoreError::Fuel(_)), "{error}");
+        assert!(
+            error.to_string().contains("more than 10000 steps"),
+            "{error}"
         );
     }
 }

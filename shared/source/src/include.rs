@@ -98,7 +98,8 @@ pub(super) async fn compose(
     included: &[ArtifactStatus],
 ) -> Result<ArtifactStatus, Failure> {
     let storage = |error| Failure::port(reason::STORAGE_FAILED, &error);
-    let mut tree = FileTree::clone(&*files::load(context.ports, own).await.map_err(storage)?);
+    let own_files = files::load(context.ports, own, &context.fuel).await;
+    let mut tree = FileTree::clone(&*own_files.map_err(storage)?);
     let repositories = repositories(source);
     for ((include, id), found) in source.spec.include.iter().zip(&repositories).zip(included) {
         let files = files::load_of(context, id, found).await;
@@ -109,8 +110,8 @@ pub(super) async fn compose(
         add(&mut tree, &files, include)?;
         check_size(&tree)?;
     }
-    ignore::apply(&mut tree, source.spec.ignore.as_deref())
-        .map_err(|error| Failure::terminal(reason::GIT_FAILED, error))?;
+    ignore::apply(&mut tree, source.spec.ignore.as_deref(), &context.fuel)
+        .map_err(|error| Failure::terminal(reason::GIT_FAILED, &error).caused_by(error))?;
     artifact::store(context.ports, tree, &own.revision)
         .await
         .map_err(storage)

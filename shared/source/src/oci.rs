@@ -340,13 +340,13 @@ async fn extract(
     layer: bytes::Bytes,
 ) -> Result<FileTree, Failure> {
     let port = context.ports.compute.as_ref();
-    let tree = archive::unpack_apart(port, layer, false, FetchLimits::default());
+    let tree = archive::unpack_apart(port, layer, false, FetchLimits::of_step(&context.fuel));
     let mut tree = tree.await.map_err(|error| {
         let message = format!("failed to extract layer contents from artifact: {error}");
         Failure::retry(reason::OCI_LAYER_FAILED, message)
     })?;
-    ignore::apply(&mut tree, source.spec.ignore.as_deref())
-        .map_err(|error| Failure::terminal(reason::OCI_LAYER_FAILED, error))?;
+    ignore::apply(&mut tree, source.spec.ignore.as_deref(), &context.fuel)
+        .map_err(|error| Failure::terminal(reason::OCI_LAYER_FAILED, &error).caused_by(error))?;
     Ok(tree)
 }
 

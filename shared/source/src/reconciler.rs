@@ -94,7 +94,7 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
         status.artifact.clone_from(&seen.status.artifact);
         let found = match source.interval() {
             Ok(_) => K::reconcile(context, &seen, &mut status, &mut memory.own).await,
-            Err(error) => Err(Failure::terminal(reason::URL_INVALID, error)),
+            Err(error) => Err(Failure::terminal(reason::URL_INVALID, &error).caused_by(error)),
         };
         let found = match found {
             Ok(found) => store_origin(context, &status, memory).await.map(|()| found),

@@ -4,7 +4,7 @@
 use crate::{artifact, files};
 use driftless_flux::{ArtifactStatus, Kustomization, ObjectRef, READY, REQUESTED_AT};
 use driftless_kernel::context::Context;
-use driftless_kernel::ports::{Ports, WatchSnapshot};
+use driftless_kernel::ports::WatchSnapshot;
 use driftless_manifest::{Entry, TreeIndex, TreePath};
 
 /// The paths that differ between the artifact that a source had and the one that it has now.
@@ -17,7 +17,7 @@ pub(crate) struct ChangedPaths {
 impl ChangedPaths {
     /// Compares two artifacts of a source; `None` if one of them has no files, or cannot be read.
     pub(crate) async fn between(
-        ports: &Ports,
+        context: &Context<'_>,
         before: &ArtifactStatus,
         now: &ArtifactStatus,
     ) -> Option<Self> {
@@ -25,7 +25,7 @@ impl ChangedPaths {
             return None;
         }
         let open = |artifact| async move {
-            let files = files::open(ports, artifact).await;
+            let files = files::open(context.ports, artifact, &context.fuel).await;
             files.inspect_err(|error| tracing::debug!(%error, "artifact not compared"))
         };
         let (old, new) = (open(before).await.ok()?, open(now).await.ok()?);

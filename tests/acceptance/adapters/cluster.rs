@@ -7,19 +7,24 @@ use driftless_harness::cluster::Cluster;
 use driftless_harness::http::Http;
 use driftless_kernel::kubeconfig::{self, Options};
 use driftless_kernel::ports::{
-    Access, Apply, Change, Changes, Cluster as Port, Clusters, Delete, Deleted, ErrorKind,
-    Impersonation, Login, Patch, PatchRequest, Resource, Secret,
+    Access, ApplyRequest, Change, Changes, Cluster as Port, Clusters, Delete, Deleted, ErrorKind,
+    Impersonation, ListRequest, Login, Patch, PatchRequest, Resource, Secret,
 };
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const APPLY: Apply<'_> = Apply {
-    manager: "kustomize-controller",
-    force: false,
-    dry_run: false,
-};
+/// Returns the apply of an object that takes over no field.
+fn apply_request<'a>(resource: &'a Resource, object: &'a Object) -> ApplyRequest<'a> {
+    ApplyRequest {
+        resource,
+        object,
+        manager: "kustomize-controller",
+        force: false,
+        dry_run: false,
+    }
+}
 
 /// Runs each test on each server.
 macro_rules! on_both_servers {
@@ -103,18 +108,13 @@ fn config(namespace: &str, name: &str, data: Value) -> Object {
 
 async fn apply_create_patch_and_their_conflicts(server: Target) {
     let (cluster, resource) = world(server, "apply").await;
-    let apply = async |data: Value, how: Apply<'_>| {
-        cluster
-            .apply(&resource, &config("apply", "a", data), how)
-            .await
-    };
-    let dry_run_options = Apply {
+    let first = config("apply", "a", json!({"x": "1"}));
+    let first = apply_request(&resource, &first);
+    let dry_run = ApplyRequest {
         dry_run: true,
-        ..APPLY
+        ..first
     };
-    apply(json!({"x": "1"}), dry_run_options)
-        .await
-        .expect("a dry run");
+    cluster.apply(&dry_run).await.expect("a dry run");
     let get = async || {
         cluster
             .get(&resource, "apply", "a")
@@ -122,24 +122,24 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
             .expect("an answer")
     };
     assert_eq!(get().await, None, "a dry run writes nothing");
-    let made = apply(json!({"x": "1"}), APPLY).await.expect("applied");
+    let made = cluster.apply(&first).await.expect("applied");
     assert_eq!(get().await.as_ref(), Some(&made));
 
     // Another manager's field: refused with the field's name, unless it is forced.
-    let other = Apply {
+    let second = config("apply", "a", json!({"x": "2"}));
+    let second = ApplyRequest {
+        object: &second,
         manager: "another",
-        ..APPLY
+        ..first
     };
-    let error = apply(json!({"x": "2"}), other)
-        .await
-        .expect_err("a conflict");
+    let error = cluster.apply(&second).await.expect_err("a conflict");
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.message.contains("kustomize-controller") && error.message.contains(".data.x"));
-    let force = Apply {
+    let forced = ApplyRequest {
         force: true,
-        ..other
+        ..second
     };
-    apply(json!({"x": "2"}), force).await.expect("forced");
+    cluster.apply(&forced).await.expect("forced");
 
     let again = cluster
         .create(&resource, &config("apply", "a", json!({})), "tests")
@@ -255,7 +255,11 @@ async fn a_list_follows_its_pages_and_its_selector(server: Target) {
         }
     }
     let before = server.requests().map(|all| all.len());
-    let all = cluster.list(&resource, "list", "").await.expect("a list");
+    let whole = ListRequest {
+        namespace: "list",
+        ..ListRequest::all(&resource)
+    };
+    let all = cluster.list(&whole).await.expect("a list");
     let found: Vec<&str> = all.iter().map(Object::name).collect();
     assert_eq!(found, names);
     assert!(
@@ -270,18 +274,14 @@ async fn a_list_follows_its_pages_and_its_selector(server: Target) {
         assert_eq!(pages.count(), 2);
     }
     let selector = "acme.example/seven in (yes),!other";
-    let some = cluster
-        .list(&resource, "list", selector)
-        .await
-        .expect("a list");
+    let selected = ListRequest { selector, ..whole };
+    let some = cluster.list(&selected).await.expect("a list");
     assert_eq!(some.len(), 52);
-    assert!(
-        cluster
-            .list(&resource, "nowhere", "")
-            .await
-            .expect("empty")
-            .is_empty()
-    );
+    let nowhere = ListRequest {
+        namespace: "nowhere",
+        ..whole
+    };
+    assert!(cluster.list(&nowhere).await.expect("empty").is_empty());
 }
 
 async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
@@ -382,19 +382,24 @@ async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
     // A deleted definition is not cached forever: an error on use makes the next lookup ask again.
     server.delete(path);
     let admin = connect(server, None).await;
-    while admin.list(&found, "", "").await.is_ok() {
+    while admin.list(&ListRequest::all(&found)).await.is_ok() {
         assert!(start.elapsed() < Duration::from_secs(30), "served for ever");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let gone = clusters.connect(&access, None).await.expect("a client");
-    let error = gone.list(&found, "", "").await.expect_err("not served");
+    let error = gone
+        .list(&ListRequest::all(&found))
+        .await
+        .expect_err("not served");
     assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
     while cluster.resource(&gvk).await.expect("discovery").is_some() {
         assert!(
             start.elapsed() < Duration::from_secs(40),
             "remembered for ever"
         );
-        gone.list(&found, "", "").await.expect_err("not served");
+        gone.list(&ListRequest::all(&found))
+            .await
+            .expect_err("not served");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -438,7 +443,7 @@ async fn requests_are_made_as_the_user_and_no_more(server: Target) {
     let tenant = connect(server, Some(&user)).await;
     let object = config("tenant", "a", json!({}));
     let error = tenant
-        .apply(&resource, &object, APPLY)
+        .apply(&apply_request(&resource, &object))
         .await
         .expect_err("no rights");
     assert_eq!(error.kind, ErrorKind::Denied);
@@ -459,19 +464,23 @@ async fn requests_are_made_as_the_user_and_no_more(server: Target) {
     let path = format!("{roles}/namespaces/tenant/rolebindings/reconciler");
     server.apply(&path, &binding);
     let start = Instant::now();
-    while let Err(error) = tenant.apply(&resource, &object, APPLY).await {
+    while let Err(error) = tenant.apply(&apply_request(&resource, &object)).await {
         assert_eq!(error.kind, ErrorKind::Denied);
         assert!(start.elapsed() < Duration::from_secs(20), "{error}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let elsewhere = config("neighbour", "a", json!({}));
     let error = tenant
-        .apply(&resource, &elsewhere, APPLY)
+        .apply(&apply_request(&resource, &elsewhere))
         .await
         .expect_err("elsewhere");
     assert_eq!(error.kind, ErrorKind::Denied);
     assert_eq!(
-        tenant.list(&resource, "", "").await.expect_err("all").kind,
+        tenant
+            .list(&ListRequest::all(&resource))
+            .await
+            .expect_err("all")
+            .kind,
         ErrorKind::Denied
     );
     assert!(
@@ -694,7 +703,7 @@ async fn check_watches(cluster: &dyn Port, resource: &Resource) {
         if is_selected {
             object.set_label(LABEL, "yes");
         }
-        let applied = cluster.apply(resource, &object, APPLY).await;
+        let applied = cluster.apply(&apply_request(resource, &object)).await;
         applied.expect("applied");
     };
     let watch = async |version: &str, seconds: u64| {

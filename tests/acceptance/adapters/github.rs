@@ -288,10 +288,16 @@ async fn a_repository_above_the_limits_is_refused() {
     for limits in [
         FetchLimits {
             bytes: 300_000,
-            ..all
+            ..all.clone()
         },
-        FetchLimits { bytes: 100, ..all },
-        FetchLimits { files: 2, ..all },
+        FetchLimits {
+            bytes: 100,
+            ..all.clone()
+        },
+        FetchLimits {
+            files: 2,
+            ..all.clone()
+        },
     ] {
         let error = fetch(&git, &sha, limits).await.expect_err("too large");
         assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
@@ -318,7 +324,7 @@ async fn an_unreadable_answer_is_an_error_and_not_empty() {
         ("codeload", Fault::Error(503), ErrorKind::Unavailable),
     ] {
         stub.fail(endpoint, fault.clone(), 1);
-        let error = fetch(&git, &head, all).await.expect_err(endpoint);
+        let error = fetch(&git, &head, all.clone()).await.expect_err(endpoint);
         assert_eq!(error.kind, kind, "{endpoint} {fault:?}: {error}");
         assert!(!error.message.contains("Unicorn"), "{error}");
     }
@@ -334,7 +340,7 @@ async fn an_unreadable_answer_is_an_error_and_not_empty() {
             .expect_err("unreadable");
         assert_eq!(error.kind, kind, "{fault:?}: {error}");
     }
-    fetch(&git, &head, all).await.expect("files");
+    fetch(&git, &head, all.clone()).await.expect("files");
 }
 
 #[tokio::test]

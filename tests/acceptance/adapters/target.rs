@@ -47,15 +47,9 @@ impl InProcess {
     }
 
     fn send(&self, method: &str, path: &str, media: &str, body: &Value) -> Value {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.server.handle(&Request {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers: vec![("content-type".to_owned(), media.to_owned())],
-            body: body.to_string().into_bytes(),
-            user: User::admin(ADMIN),
-        });
+        let request = Request::new(method, path, User::admin(ADMIN));
+        let body = body.to_string();
+        let answer = self.server.handle(&request.with_body(media, body));
         let value = answer.value().cloned().unwrap_or_default();
         assert!(answer.status < 300, "{method} {path}: {value}");
         value

@@ -19,19 +19,8 @@ fn both(directory: &Path, args: &[&str]) -> (Done, Done) {
     if args.contains(&"--enable-helm") {
         theirs.arg("--helm-command").arg(helm);
     }
-    let run = |mut command: Command| {
-        let output = command
-            .arg("build")
-            .args(args)
-            .current_dir(directory)
-            .output()
-            .expect("run the tool");
-        Done {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    };
+    let run =
+        |mut command: Command| Done::of(command.arg("build").args(args).current_dir(directory));
     (run(theirs), run(driftless(home.path())))
 }
 

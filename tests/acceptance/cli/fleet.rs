@@ -379,17 +379,7 @@ fn a_suspended_object_is_left_alone_until_it_is_resumed(world: &World, serve: &S
     );
 
     let sha = world.push(&world.team_a, "base/motd.yaml", &motd("held"));
-    serve.eventually("the source has the held push", || {
-        let source = serve.object("GitRepository", "team-a", "apps");
-        let there = source["revision"]
-            .as_str()
-            .is_some_and(|revision| revision.ends_with(&sha));
-        if there {
-            Ok(())
-        } else {
-            Err(source.to_string())
-        }
-    });
+    await_source(serve, "team-a", &sha);
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(world.data("team-a", "motd"), json!({"text": "pushed"}));
 
@@ -454,20 +444,22 @@ fn reconcile_waits_and_reports(world: &World, serve: &Serve) {
         .refused(1, &["'nothing' not found"]);
 }
 
+/// Waits until the source of a team has a commit.
+fn await_source(serve: &Serve, namespace: &str, sha: &str) {
+    serve.eventually(&format!("the source of {namespace} has {sha}"), || {
+        let source = serve.object("GitRepository", namespace, "apps");
+        let revision = source["revision"].as_str().unwrap_or_default();
+        match revision.ends_with(sha) {
+            true => Ok(()),
+            false => Err(source.to_string()),
+        }
+    });
+}
+
 fn a_broken_push_is_reported_with_its_file(world: &World, serve: &Serve) {
     let good = motd("unannounced");
     let sha = world.push(&world.team_b, "apps/motd.yaml", "kind: [\n");
-    serve.eventually("the source has the broken push", || {
-        let source = serve.object("GitRepository", "team-b", "apps");
-        let there = source["revision"]
-            .as_str()
-            .is_some_and(|revision| revision.ends_with(&sha));
-        if there {
-            Ok(())
-        } else {
-            Err(source.to_string())
-        }
-    });
+    await_source(serve, "team-b", &sha);
     let done = world.run(&["reconcile", "kustomization", "apps", "-n", "team-b"]);
     done.refused(1, &["team-b/apps", "reconciliation failed", "motd.yaml"]);
     assert_eq!(

@@ -4,7 +4,7 @@
 use driftless_harness::cluster::KUBECONFIG;
 use driftless_harness::command::{program, run_in};
 use driftless_harness::skip::skip;
-use driftless_harness::tools;
+use driftless_harness::{files, tools};
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -97,31 +97,22 @@ fn with_urls(line: &str) -> String {
 fn tree(root: &Path) -> Tree {
     let mut tree = Tree::new();
     for directory in ["clusters", "infra", "tenants"] {
-        read(root, &root.join(directory), &mut tree);
+        for (path, file) in files::below(&root.join(directory)) {
+            let name = format!("{directory}/{path}");
+            let text = fs::read(file).expect("a file");
+            let documents = yaml::documents(&text, &name, Dialect::V2, &Limits::default());
+            let mut documents = documents.unwrap_or_else(|error| panic!("{error}"));
+            documents.retain(|document| !document.is_null());
+            for document in &mut documents {
+                let resources = document.get_mut("resources").and_then(Value::as_array_mut);
+                if let Some(resources) = resources {
+                    resources.sort_by_key(Value::to_string);
+                }
+            }
+            tree.insert(name, documents);
+        }
     }
     tree
-}
-
-fn read(root: &Path, directory: &Path, tree: &mut Tree) {
-    for entry in fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            read(root, &path, tree);
-            continue;
-        }
-        let name = path.strip_prefix(root).expect("below").to_string_lossy();
-        let text = fs::read(&path).expect("a file");
-        let documents = yaml::documents(&text, &name, Dialect::V2, &Limits::default());
-        let mut documents = documents.unwrap_or_else(|error| panic!("{error}"));
-        documents.retain(|document| !document.is_null());
-        for document in &mut documents {
-            let resources = document.get_mut("resources").and_then(Value::as_array_mut);
-            if let Some(resources) = resources {
-                resources.sort_by_key(Value::to_string);
-            }
-        }
-        tree.insert(name.into_owned(), documents);
-    }
 }
 
 /// A difference that is intended: its name, and the change that makes our tree that of the scripts.

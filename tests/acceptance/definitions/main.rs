@@ -159,19 +159,13 @@ fn fields_of_older_versions_are_refused_by_name() {
 
 /// Returns the embedded server's answer to a request.
 fn ask(server: &Embedded, method: &str, path: &str, body: &Value) -> Result<Value, String> {
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let kind = match method {
         "PATCH" => "application/apply-patch+yaml",
         _ => "application/json",
     };
-    let response = server.handle(&Request {
-        method: method.to_owned(),
-        path: path.to_owned(),
-        query: query.to_owned(),
-        headers: vec![("content-type".to_owned(), kind.to_owned())],
-        body: body.to_string().into_bytes(),
-        user: User::admin("tester"),
-    });
+    let request = Request::new(method, path, User::admin("tester"));
+    let body = body.to_string();
+    let response = server.handle(&request.with_body(kind, body));
     let Body::Json(answer, _) = response.body else {
         panic!("{method} {path}: no JSON");
     };

@@ -12,12 +12,7 @@ use serde_json::{Value, json};
 
 const FLEET: &str = "acme/fleet";
 const OIL: &str = "oil/oil-apps";
-const HUB: HubSpec<'static> = HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-};
+const HUB: HubSpec<'static> = one_hub(FLEET)[0];
 const OWNER: &str = "system:serviceaccount:oil-system:gitops-reconciler";
 const SECRET: &str = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-kubeconfig";
 const GLOBAL: &str =

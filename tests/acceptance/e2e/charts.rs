@@ -20,13 +20,7 @@ pub struct Charts {
 
 impl Charts {
     pub fn start() -> Self {
-        let hub = HubSpec {
-            name: "hub",
-            repository: FLEET,
-            branch: "main",
-            path: "./clusters/hub",
-        };
-        let site = Embedded::start(&[hub], &[]);
+        let site = Embedded::start(&one_hub(FLEET), &[]);
         site.allow_local("hub");
         let charts = Self {
             site,

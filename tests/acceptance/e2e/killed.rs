@@ -12,6 +12,7 @@
 //! `DRIFTLESS_KILLS` is the number of kills, `DRIFTLESS_KILLS_SEED` the seed.
 
 use crate::world::World;
+use driftless_harness::environment::number;
 use driftless_harness::github::Change;
 use driftless_harness::process::kill;
 use driftless_harness::random::Random;
@@ -40,13 +41,6 @@ const TERM: Duration = Duration::from_secs(150);
 const IDLE: Duration = Duration::from_secs(3);
 const SPACE: &str = "flux-system";
 const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is not a number: {text}"))
-    })
-}
 
 /// The expected objects: of the newest commits, and of all earlier ones.
 #[derive(Default)]
@@ -573,13 +567,7 @@ fn killed_functions_converge() {
     let seed = number("DRIFTLESS_KILLS_SEED", u64::from(std::process::id()));
     println!("seed {seed} (DRIFTLESS_KILLS_SEED)");
     let begin = Instant::now();
-    let hub = HubSpec {
-        name: "hub",
-        repository: FLEET,
-        branch: "main",
-        path: "./clusters/hub",
-    };
-    let world = World::start(false, &[hub], &["edge"]);
+    let world = World::start(false, &one_hub(FLEET), &["edge"]);
     let mut fleet = Fleet::start(&world);
     let mut random = Random::new(seed);
     let mut killer = Killer {

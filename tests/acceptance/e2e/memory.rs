@@ -9,6 +9,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 const FLEET: &str = "acme/memory";
+const HUB: HubSpec<'static> = HubSpec {
+    name: "hub",
+    repository: FLEET,
+    branch: "main",
+    path: "./cluster",
+};
 /// The numbers of messages of the measured batches.
 const BATCHES: [usize; 3] = [1, 5, 10];
 /// The largest batch.
@@ -103,13 +109,7 @@ fn processes(world: &World, function: &str) -> impl Iterator<Item = u32> {
 #[test]
 #[ignore = "measures the table of infra/README.md"]
 fn memory_of_batches() {
-    let hub = HubSpec {
-        name: "hub",
-        repository: FLEET,
-        branch: "main",
-        path: "./cluster",
-    };
-    let world = World::start(false, &[hub], &[]);
+    let world = World::start(false, &[HUB], &[]);
     let mut cluster = Vec::new();
     let mut changes = Vec::new();
     for at in 0..MAX_BATCH {
@@ -209,13 +209,7 @@ const SWEPT: [usize; 2] = [20, 100];
 #[test]
 #[ignore = "measures the table of infra/README.md"]
 fn memory_of_sweeps() {
-    let hub = HubSpec {
-        name: "hub",
-        repository: FLEET,
-        branch: "main",
-        path: "./cluster",
-    };
-    let world = World::start(false, &[hub], &[]);
+    let world = World::start(false, &[HUB], &[]);
     println!("| objects | peak, first sweep | peak, after five more |\n| --- | --- | --- |");
     for count in SWEPT {
         let names: Vec<String> = (0..count).map(|at| format!("swept-{at}")).collect();

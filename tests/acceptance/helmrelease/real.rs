@@ -3,7 +3,7 @@
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::skip::has_material;
-use driftless_harness::tools;
+use driftless_harness::{files, tools};
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use driftless_tests::releases::{JSON, RELEASES, World};
 use serde_json::{Value, json};
@@ -43,23 +43,13 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Returns a chart's directory, as its archive contains it.
 fn tree(directory: &Path) -> FileTree {
     let mut tree = FileTree::new();
-    collect(directory, "chart", &mut tree);
-    tree
-}
-
-fn collect(directory: &Path, name: &str, tree: &mut FileTree) {
-    for entry in std::fs::read_dir(directory).expect("list a directory") {
-        let entry = entry.expect("an entry");
-        let name = format!("{name}/{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            collect(&entry.path(), &name, tree);
-            continue;
-        }
-        let path = TreePath::new(&name).expect("a path inside");
-        let bytes = std::fs::read(entry.path()).expect("read a file");
+    for (name, file) in files::below(directory) {
+        let path = TreePath::new(&format!("chart/{name}")).expect("a path inside");
+        let bytes = std::fs::read(file).expect("read a file");
         let added = tree.insert(path, EntryKind::File, bytes);
         added.expect("each file once");
     }
+    tree
 }
 
 /// Installs the chart in its own namespace, without waiting: no controller runs the objects.

@@ -7,9 +7,7 @@ use driftless_core::webhook::DeliveryResult;
 fn plan_comment_is_created_then_edited_and_never_doubled() {
     let site = Site::new(Login::App);
     site.commit("change", &[("apps/web.yaml", &deployment(3))]);
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
+    let pull = site.open("change");
     site.plan(&pull);
     let first = site.comments(pull.number);
     assert_eq!(first.len(), 1, "{}", crate::site::log());
@@ -59,9 +57,7 @@ fn plan_comment_is_created_then_edited_and_never_doubled() {
 fn requests_that_are_no_longer_wanted_are_dropped() {
     let site = Site::new(Login::App);
     site.commit("change", &[("apps/web.yaml", &deployment(3))]);
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
+    let pull = site.open("change");
     site.deliver(&pull);
     let stale = site.requests().remove(0);
     site.commit("change", &[("apps/web.yaml", &deployment(4))]);
@@ -101,9 +97,7 @@ fn errors_and_warnings_are_annotations_at_their_lines() {
     let other = deployment(1).replace("app: web", "app: shop");
     let broken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: Not_A_Name\n";
     site.commit("change", &[("apps/web.yaml", &other)]);
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
+    let pull = site.open("change");
     site.plan(&pull);
     let run = |sha: &str| {
         site.github
@@ -146,9 +140,7 @@ fn a_token_writes_the_comment_without_a_check_run() {
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    about: \"{name}\"\ndata:\n  a: |\n    ```\n    {name}\n"
     );
     site.commit("change", &[("apps/a.yaml", &object)]);
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
+    let pull = site.open("change");
     site.plan(&pull);
     let comments = site.comments(pull.number);
     assert_eq!(comments.len(), 1);
@@ -175,20 +167,14 @@ fn a_repository_that_cannot_be_planned_says_why_and_an_internal_failure_does_not
         driftless_harness::github::Change::remove("clusters/staging/flux-system/gotk-sync.yaml"),
     ];
     site.repository.commit("change", &changes, "Remove the hub");
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
-    site.plan(&pull);
-    let text = site.comments(pull.number).remove(0);
+    let text = site.comment_on("change");
     assert!(
         text.contains("after the change: ") && text.contains("clusters/staging"),
         "{text}"
     );
 
     site.commit("other", &[("apps/web.yaml", &deployment(2))]);
-    let other = site
-        .github
-        .open_pull_request(&site.repository, "other", "main");
+    let other = site.open("other");
     site.deliver(&other);
     let request = site.requests().remove(0);
     let fault = driftless_harness::github::Fault::Error(500);
@@ -225,9 +211,7 @@ fn a_long_plan_is_cut_and_the_whole_one_is_in_the_bucket() {
             ("apps/secret.yaml", &sealed(&site.recipient, PASSWORDS[1])),
         ],
     );
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
+    let pull = site.open("change");
     site.plan(&pull);
     let text = site.comments(pull.number).remove(0);
     assert!(text.len() <= 65_536, "{}", text.len());

@@ -51,9 +51,7 @@ fn the_time_of_a_plan_of_both_fleets_is_printed() {
         site.repository.reset("change", &main);
         let changes = [Change::write(&file, text.as_bytes())];
         site.repository.commit("change", &changes, "A change");
-        let pull = site
-            .github
-            .open_pull_request(&site.repository, "change", "main");
+        let pull = site.open("change");
         let start = Instant::now();
         site.plan(&pull);
         let time = start.elapsed();

@@ -39,11 +39,7 @@ fn a_change_is_compared_with_the_live_object_in_a_private_plan_alone() {
         site.give(&settings("by-hand").replace("metadata:", "metadata:\n  namespace: default"));
         site.repository.set_private(is_private);
         site.commit("change", &[("plain/settings.yaml", &settings("blue"))]);
-        let pull = site
-            .github
-            .open_pull_request(&site.repository, "change", "main");
-        site.plan(&pull);
-        let comment = site.comments(pull.number).remove(0);
+        let comment = site.comment_on("change");
         let before = match is_private {
             true => "-  color: by-hand",
             false => "-  color: green",
@@ -76,11 +72,7 @@ fn values_that_came_from_a_secret_are_not_read_from_the_cluster() {
             ("apps/probe.yaml", &probe("none")),
         ],
     );
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
-    site.plan(&pull);
-    let comment = site.comments(pull.number).remove(0);
+    let comment = site.comment_on("change");
     assert!(comment.contains("+  part: none"), "{comment}");
     assert!(!comment.contains("live-value"), "{comment}");
 }

@@ -21,11 +21,7 @@ fn a_secret_is_changed_or_unchanged_and_its_bytes_appear_nowhere() {
             ("apps/kustomization.yaml", kustomization),
         ],
     );
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
-    site.plan(&pull);
-    let text = site.comments(pull.number).remove(0);
+    let text = site.comment_on("change");
     assert!(text.contains("`Secret/default/database`"), "{text}");
     assert!(
         text.contains("*** (before)") && text.contains("*** (after)"),
@@ -68,11 +64,7 @@ fn a_secret_that_is_only_encrypted_again_is_unchanged() {
             ("clusters/staging/apps.yaml", &apps),
         ],
     );
-    let pull = site
-        .github
-        .open_pull_request(&site.repository, "change", "main");
-    site.plan(&pull);
-    let text = site.comments(pull.number).remove(0);
+    let text = site.comment_on("change");
     assert!(
         text.contains("1 to change") && !text.contains("database"),
         "{text}"

@@ -394,6 +394,19 @@ impl Site {
         response.batch_item_failures.len()
     }
 
+    /// Opens a pull request of a branch to `main`.
+    pub fn open(&self, branch: &str) -> PullRequest {
+        let repository = &self.repository;
+        self.github.open_pull_request(repository, branch, "main")
+    }
+
+    /// Opens a pull request of a branch to `main`. Returns the comment with its plan.
+    pub fn comment_on(&self, branch: &str) -> String {
+        let pull = self.open(branch);
+        self.plan(&pull);
+        self.comments(pull.number).remove(0)
+    }
+
     /// Returns the texts of the comments of a pull request.
     pub fn comments(&self, number: u64) -> Vec<String> {
         let comments = self.github.comments(&self.repository, number);

@@ -54,11 +54,7 @@ fn objects_of_another_repository_are_compared_in_a_private_plan_alone() {
         site.repository.set_private(is_private);
         let changed = TEAM.replace("tier: one", "tier: two");
         site.commit("change", &[(path, &files(&changed))]);
-        let pull = site
-            .github
-            .open_pull_request(&site.repository, "change", "main");
-        site.plan(&pull);
-        let comment = site.comments(pull.number).remove(0);
+        let comment = site.comment_on("change");
         let is_compared = comment.contains("ConfigMap/default/of-the-team");
         assert_eq!(is_compared, is_private, "{comment}");
         assert_eq!(

@@ -1,5 +1,6 @@
 //! The kustomizations that are measured: the project's corpus, and the shared ones if they exist.
 
+use driftless_harness::files::directories;
 use driftless_harness::skip::has_material;
 use driftless_harness::tools;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
@@ -52,16 +53,6 @@ pub fn all() -> Vec<Case> {
         }
     }
     cases
-}
-
-fn directories(parent: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(parent).expect("list the corpus");
-    let mut directories: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    directories.retain(|path| path.is_dir());
-    directories.sort();
-    directories
 }
 
 impl Case {

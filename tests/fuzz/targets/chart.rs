@@ -5,8 +5,7 @@ use super::files;
 use super::template::LIMITS;
 use driftless_helm::values::{self, Table};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, Outcome, ReleaseInfo, Render,
-    manifest_text,
+    Chart, ChartFile, Compat, LoadLimits, Options, Outcome, Render, manifest_text,
 };
 use std::path::Path;
 
@@ -49,17 +48,10 @@ fn text(files: &[(String, Vec<u8>)], compat: Compat) -> Result<String, String> {
 pub fn options(compat: Compat) -> Options {
     Options {
         compat,
-        release: ReleaseInfo {
-            name: "rel".to_owned(),
-            namespace: "ns".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
-        capabilities: Capabilities::default(),
         now: (1_790_000_000, 0),
         entropy: [3; 32],
-        lookups: None,
         limits: LIMITS,
+        ..Options::new("rel", "ns")
     }
 }
 

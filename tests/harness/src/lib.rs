@@ -32,6 +32,8 @@ pub mod capsule;
 pub mod charts;
 pub mod cluster;
 pub mod command;
+pub mod environment;
+pub mod files;
 pub mod flux;
 pub mod git_servers;
 pub mod github;

@@ -9,6 +9,7 @@ mod common;
 #[path = "../seeds.rs"]
 mod seeds;
 
+use driftless_harness::environment::number;
 use driftless_harness::{process, tools};
 use std::process::Command;
 
@@ -18,7 +19,7 @@ const SHOWN: usize = 5;
 #[test]
 fn executes_generated_templates_as_go_does() {
     let seed = seeds::first("DRIFTLESS_GOTMPL_SEED", None).to_string();
-    let count = seeds::number("DRIFTLESS_GOTMPL_CASES", 5_000);
+    let count = number("DRIFTLESS_GOTMPL_CASES", 5_000);
     let mut oracle = Command::new(tools::GOTMPL.path());
     let cases = process::run(oracle.args(["generate", &seed, &count.to_string()]));
     let data = common::data(include_str!("data.json"));

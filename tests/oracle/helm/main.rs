@@ -19,12 +19,12 @@ mod judge;
 mod seeds;
 mod shrink;
 
+use driftless_harness::environment::number;
 use driftless_harness::skip::skip;
 use driftless_harness::tools;
 use driftless_helm::Compat;
 use generate::Case;
 use judge::{Judge, Verdict};
-use seeds::number;
 use serde_json::Value;
 
 const CASES: u64 = 250;

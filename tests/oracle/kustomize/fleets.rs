@@ -2,7 +2,7 @@
 //! to the bytes of `kustomize build`.
 
 use driftless_harness::skip::has_material;
-use driftless_harness::tools;
+use driftless_harness::{files, tools};
 use driftless_kustomize::{Build, ErrorKind, FILE_NAMES, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ struct Count {
 #[test]
 fn renders_the_sample_fleet_as_kustomize_does() {
     let fleet = tools::workspace().join("tests/fleet");
-    let count = check_all(&branches(&fleet));
+    let count = check_all(&files::directories(&fleet));
     assert!(count.same > 3, "the sample fleet has kustomizations");
 }
 
@@ -30,23 +30,11 @@ fn renders_real_fleets_as_kustomize_does() {
     if !has_material(&fleets) {
         return;
     }
-    let repositories = branches(&fleets);
-    let roots: Vec<PathBuf> = repositories
-        .iter()
-        .flat_map(|repository| branches(repository))
-        .collect();
+    let repositories = files::directories(&fleets);
+    let branches = repositories.iter().map(|one| files::directories(one));
+    let roots: Vec<PathBuf> = branches.flatten().collect();
     let count = check_all(&roots);
     assert!(count.same > 0, "the fleets have kustomizations");
-}
-
-fn branches(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).expect("list a directory of fleets");
-    let mut directories: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    directories.retain(|path| path.is_dir());
-    directories.sort();
-    directories
 }
 
 fn check_all(roots: &[PathBuf]) -> Count {
@@ -70,9 +58,7 @@ fn check_all(roots: &[PathBuf]) -> Count {
 }
 
 fn check(root: &Path) -> Count {
-    let mut tree = FileTree::new();
-    let mut dirs = BTreeSet::new();
-    read(root, "", &mut tree, &mut dirs);
+    let (tree, dirs) = read(root);
     let mut count = Count::default();
     for dir in dirs {
         let ours = Build::new(&Reader::new(&tree), &dir).documents();
@@ -117,29 +103,18 @@ fn check(root: &Path) -> Count {
     count
 }
 
-/// Reads a directory into the tree, and collects the directories with a kustomization.
-fn read(root: &Path, below: &str, tree: &mut FileTree, dirs: &mut BTreeSet<TreePath>) {
-    for entry in std::fs::read_dir(root.join(below)).expect("list a directory") {
-        let entry = entry.expect("an entry");
-        let name = entry.file_name().into_string().expect("a name in UTF-8");
-        let path = if below.is_empty() {
-            name.clone()
-        } else {
-            format!("{below}/{name}")
-        };
-        if entry.file_type().expect("its type").is_dir() {
-            read(root, &path, tree, dirs);
-            continue;
+/// Reads a directory into a tree, and collects the directories with a kustomization.
+fn read(root: &Path) -> (FileTree, BTreeSet<TreePath>) {
+    let (mut tree, mut dirs) = (FileTree::new(), BTreeSet::new());
+    for (path, file) in files::below(root) {
+        let (directory, name) = path.rsplit_once('/').unwrap_or((".", &path));
+        if FILE_NAMES.contains(&name) {
+            dirs.insert(TreePath::new(directory).expect("a path of the fleet"));
         }
-        if FILE_NAMES.contains(&name.as_str()) {
-            dirs.insert(
-                TreePath::new(if below.is_empty() { "." } else { below })
-                    .expect("a path of the fleet"),
-            );
-        }
-        let content = std::fs::read(entry.path()).expect("read a file");
+        let content = std::fs::read(file).expect("read a file");
         let place = TreePath::new(&path).expect("a path of the fleet");
         tree.insert(place, EntryKind::File, content)
             .expect("a file of the fleet");
     }
+    (tree, dirs)
 }

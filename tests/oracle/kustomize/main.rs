@@ -13,9 +13,9 @@ mod remote;
 mod seeds;
 mod shrink;
 
+use driftless_harness::environment::number;
 use generate::Case;
 use judge::{Judge, Verdict};
-use seeds::number;
 
 const CASES: u64 = 1_000;
 /// The number of differences that are printed; the rest is counted.

@@ -151,15 +151,9 @@ impl ApiServer {
         body: Option<&Value>,
     ) -> std::result::Result<Value, (u16, String)> {
         self.count(method == "GET");
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.embedded.handle(&ServerRequest {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers: vec![("content-type".to_owned(), media.to_owned())],
-            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
-            user: User::admin("operator"),
-        });
+        let request = ServerRequest::new(method, path, User::admin("operator"));
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let answer = self.embedded.handle(&request.with_body(media, body));
         let Body::Json(value, _) = answer.body else {
             return Err((
                 answer.status,

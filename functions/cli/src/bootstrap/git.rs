@@ -1,9 +1,9 @@
 //! `driftless bootstrap git`: makes a cluster follow a repository of any Git server, and prints the
 //! commands that commit the root's manifests to it.
 
+use super::Rules;
 use super::flux_flags::FluxFlags;
 use super::steps::{self, Cluster, LIST, SYNC};
-use super::{Installation, Rules};
 use crate::create::{Login, Remote, Secret};
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, apply};
@@ -91,17 +91,7 @@ impl Args {
         if self.export {
             return term::result(&self.script(&root));
         }
-        let installation = self
-            .name
-            .is_some()
-            .then(Installation::from_env)
-            .transpose()?;
-        let cluster = Cluster {
-            connection,
-            installation: installation.as_ref(),
-            name: self.name.as_deref(),
-            rules: &self.rules,
-        };
+        let cluster = Cluster::new(connection, self.name.as_deref(), &self.rules)?;
         let connected = connection.connect().await?;
         // The deploy key of an earlier run stays valid.
         let known = match remote.is_ssh() && !login.has_private_key() {

@@ -124,19 +124,9 @@ impl Args {
         if self.read_write_key && auth != Auth::DeployKey {
             return Err(Error::usage("--read-write-key is for --auth deploy-key"));
         }
-        let installation = self
-            .name
-            .is_some()
-            .then(Installation::from_env)
-            .transpose()?;
-        let webhook = self.webhook_secret(installation.as_ref()).await?;
+        let target = Cluster::new(connection, self.name.as_deref(), &self.rules)?;
+        let webhook = self.webhook_secret(target.installation.as_ref()).await?;
         let setup = RepositorySetup::new(&self.api(), &token, &self.owner, &self.repository)?;
-        let target = Cluster {
-            connection,
-            installation: installation.as_ref(),
-            name: self.name.as_deref(),
-            rules: &self.rules,
-        };
         let cluster = connection.connect().await?;
 
         term::action(&format!("connecting to {}", self.hostname));

@@ -1,9 +1,9 @@
 //! `driftless bootstrap gitlab` and `driftless bootstrap gitea`: set up a fleet repository at the
 //! host by its API, and the cluster that follows it.
 
+use super::Rules;
 use super::flux_flags::FluxFlags;
 use super::steps::{self, Cluster, SshAccess};
-use super::{Installation, Rules};
 use crate::create::known_hosts;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
@@ -255,17 +255,7 @@ impl Hosted {
             Some(file) => Some(read_known_hosts(file, ssh_host)?),
             None => None,
         };
-        let installation = self
-            .name
-            .is_some()
-            .then(Installation::from_env)
-            .transpose()?;
-        let cluster = Cluster {
-            connection,
-            installation: installation.as_ref(),
-            name: self.name.as_deref(),
-            rules: &self.rules,
-        };
+        let cluster = Cluster::new(connection, self.name.as_deref(), &self.rules)?;
         let connected = connection.connect().await?;
 
         term::action(&format!("connecting to {}", place.host));

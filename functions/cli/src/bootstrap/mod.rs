@@ -9,13 +9,12 @@ mod steps;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
-use crate::root::{self, follow, install, root_name};
+use crate::root::{self, RootFlags, follow, install};
 use crate::term;
 use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
-use driftless_core::bootstrap::Root;
-use driftless_flux::{FLUX_SYSTEM, Invalid};
+use driftless_flux::Invalid;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_kernel::ports::Secret;
 use driftless_kernel::repository::{self, Grant};
@@ -53,16 +52,8 @@ pub struct Args {
     /// GitHub App or token. Without this flag the sources that the hub already has are served
     #[arg(long, value_name = "REPOSITORY", value_parser = root::repository)]
     repository: Option<String>,
-    /// The branch of the fleet repository
-    #[arg(long, default_value = "main", requires = "repository")]
-    branch: String,
-    /// The directory in the fleet repository that the root Kustomization applies
-    #[arg(long, default_value = "./", requires = "repository")]
-    path: String,
-    /// The root's name: the namespace and name of its GitRepository and Kustomization. A hub with
-    /// another root, for example of another environment, gets this one in addition
-    #[arg(long, value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = root_name)]
-    root: String,
+    #[command(flatten)]
+    root: RootFlags,
 }
 
 #[derive(Subcommand)]
@@ -227,18 +218,12 @@ impl Args {
         }
         let mut settings = self.rules.settings(name, None);
         if let Some(url) = &self.repository {
-            settings.set_root(&self.root, url);
+            settings.set_root(&self.root.name, url);
         }
         let installation = Installation::from_env()?;
         let hub = installation.register(&self.connection, &settings).await?;
         if let Some(url) = self.repository {
-            let root = Root {
-                name: self.root,
-                url,
-                branch: self.branch,
-                path: self.path,
-                secret: None,
-            };
+            let root = self.root.root(url);
             follow(hub.cluster.as_ref(), &root, root::OTHER_ROOT).await?;
         }
         report_registration(&hub);

@@ -191,21 +191,38 @@ pub struct Cluster<'a> {
     /// The flags that lead to the cluster.
     pub connection: &'a Connection,
     /// The installation on AWS, with `--name`.
-    pub installation: Option<&'a Installation>,
+    pub installation: Option<Installation>,
     /// The name of the hub in the installation.
     pub name: Option<&'a str>,
     /// The rules of the hub.
     pub rules: &'a Rules,
 }
 
-impl Cluster<'_> {
+impl<'a> Cluster<'a> {
+    /// Returns the cluster of these flags; `name` is that of the hub in the installation.
+    ///
+    /// # Errors
+    /// Fails if there is a name, and the environment does not name an installation.
+    pub fn new(
+        connection: &'a Connection,
+        name: Option<&'a str>,
+        rules: &'a Rules,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            connection,
+            installation: name.map(|_| Installation::from_env()).transpose()?,
+            name,
+            rules,
+        })
+    }
+
     /// Installs what the cluster lacks, and registers it with the installation if there is one. The
     /// installation's own login may read the repository `own`.
     ///
     /// # Errors
     /// Fails with the errors of AWS and the cluster.
     pub async fn install(&self, connected: Hub, own: Option<&str>) -> Result<Hub, Error> {
-        match (self.installation, self.name) {
+        match (&self.installation, self.name) {
             (Some(installation), Some(name)) => {
                 let settings = self.rules.settings(name, own);
                 installation.register(self.connection, &settings).await

@@ -115,6 +115,7 @@ impl BuildError {
             }
             _ => Error::new(&error),
         };
+        let text = text.at_line(&place.root, error.span().as_ref());
         let directory = place.root.join(place.dir.as_str());
         match error.kind {
             // The directory exists, but the tree of the engine has no file in it.

@@ -6,6 +6,7 @@ mod print;
 use crate::cluster_options::ClusterOptions;
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet_options::FleetOptions;
+use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::term;
 use clap::ValueEnum;
@@ -51,9 +52,8 @@ pub struct Args {
     /// Print a line for each note, and do not group notes with the same message
     #[arg(short, long)]
     verbose: bool,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[command(flatten)]
+    output: Output<Format>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,6 +68,10 @@ enum Format {
     Junit,
     /// SARIF 2.1.0, for code scanning
     Sarif,
+}
+
+impl output::Format for Format {
+    const DEFAULT: &'static str = "text";
 }
 
 /// Runs the command.
@@ -86,5 +90,5 @@ pub async fn run(args: Args) -> Result<(), Error> {
         strict: args.strict,
         verbose: args.verbose,
     };
-    print::print(&report, args.output, &options, start.elapsed())
+    print::print(&report, args.output.format, &options, start.elapsed())
 }

@@ -116,13 +116,19 @@ fn line_of_many(group: &[(&Diagnostic, &Occurrences)]) -> String {
     )
 }
 
-/// Renders `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, without the parts that are empty.
+/// Renders `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, without the parts that are empty, and the
+/// excerpt of the file.
 fn line(word: &str, (diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> String {
     let place = diagnostic.place.as_ref().map(ToString::to_string);
     let parts = place
         .into_iter()
         .chain([word.to_owned(), diagnostic.text(occurrences)]);
-    parts.collect::<Vec<_>>().join(": ") + "\n"
+    let excerpt = diagnostic
+        .place
+        .as_ref()
+        .and_then(|place| place.excerpt.as_deref());
+    let excerpt = excerpt.map(|text| term::excerpt(text, term::colours_on_stdout()));
+    parts.collect::<Vec<_>>().join(": ") + "\n" + &excerpt.unwrap_or_default()
 }
 
 fn json((diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> Value {

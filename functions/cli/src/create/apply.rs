@@ -40,7 +40,7 @@ impl Hub {
     /// Connects as the user of the kubeconfig.
     pub async fn connect(common: &Common) -> Result<Self, Error> {
         let deadline = Instant::now() + common.timeout.0;
-        let hub = common.connection.connect().await?;
+        let hub = common.scope.connection.connect().await?;
         Ok(Self { hub, deadline })
     }
 

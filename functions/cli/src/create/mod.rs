@@ -1,6 +1,7 @@
 //! `driftless create`: creates Flux's objects, as `flux create` 2.9 does.
 
 mod apply;
+mod basic_login;
 mod flags;
 mod helmrelease;
 mod kustomization;
@@ -14,10 +15,12 @@ mod tenant;
 mod unserved;
 
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::Connection;
+use crate::hub::Scope;
+use crate::kinds::KindName;
 use crate::{output, term};
 use apply::Hub;
 use clap::{ArgAction, Subcommand};
+use driftless_flux::FluxKind;
 use flags::List;
 pub use flags::{Time, switch};
 use object::NewObject;
@@ -46,16 +49,7 @@ pub struct Args {
 #[derive(clap::Args)]
 struct Common {
     #[command(flatten)]
-    connection: Connection,
-    /// The namespace
-    #[arg(
-        short,
-        long,
-        global = true,
-        value_name = "NAME",
-        default_value = "flux-system"
-    )]
-    namespace: String,
+    scope: Scope,
     /// The interval at which the object is reconciled
     #[arg(long, global = true, value_name = "DURATION", default_value = "1m")]
     interval: Time,
@@ -83,9 +77,9 @@ struct Named {
 enum CreateCommand {
     Tenant(tenant::Args),
     Source(source::Args),
-    #[command(alias = "ks")]
+    #[command(visible_aliases = KindName::of(FluxKind::Kustomization).short)]
     Kustomization(kustomization::Args),
-    #[command(alias = "hr")]
+    #[command(visible_aliases = KindName::of(FluxKind::HelmRelease).short)]
     Helmrelease(helmrelease::Args),
     Secret(secret::Args),
     Receiver(notification::Receiver),
@@ -97,7 +91,7 @@ impl Common {
     /// Returns the `metadata` of an object.
     fn metadata(&self, named: &Named) -> Result<Map<String, Value>, Error> {
         let labels = names::labels(&named.labels)?;
-        Ok(object::metadata(&named.name, &self.namespace, labels))
+        Ok(object::metadata(&named.name, &self.scope.namespace, labels))
     }
 
     /// Writes an object with `--export`, or applies it and waits until it is ready.

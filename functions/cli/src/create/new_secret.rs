@@ -19,7 +19,7 @@ impl Secret {
     pub(super) fn new(name: &str, common: &Common, labels: Map<String, Value>) -> Self {
         Self {
             name: name.to_owned(),
-            metadata: super::object::metadata(name, &common.namespace, labels),
+            metadata: super::object::metadata(name, &common.scope.namespace, labels),
             secret_type: None,
             data: Map::new(),
         }

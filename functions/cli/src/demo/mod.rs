@@ -12,7 +12,7 @@ mod watch;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet_options::FleetOptions;
-use crate::output::TableOrJson;
+use crate::output::{Output, TableOrJson};
 use crate::serve::log;
 use crate::term::{self, Mark};
 use driftless_adapters::buckets::HttpBuckets;
@@ -53,7 +53,7 @@ const WORKERS: usize = 8;
 
 /// Run a hub, two remote clusters and a sample fleet in this process
 #[derive(clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), mut_arg("output", |flag| flag.requires("once").help("The output format of --once")))]
 pub struct Args {
     /// Exit when the fleet is synced, with code 0 if all of it is ready
     #[arg(long)]
@@ -69,9 +69,8 @@ pub struct Args {
     /// Timeout of the first sync with --once
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     timeout: Duration,
-    /// Output format of --once
-    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table, requires = "once")]
-    output: TableOrJson,
+    #[command(flatten)]
+    output: Output<TableOrJson>,
 }
 
 /// Runs until a signal, or with `--once` until the fleet is synced.
@@ -203,7 +202,7 @@ impl DemoOutput<'_> {
             }
             if is_over && self.args.once {
                 self.screen.draw(&rows, &[]);
-                let as_json = self.args.output == TableOrJson::Json;
+                let as_json = self.args.output.format == TableOrJson::Json;
                 return summary::print(self.world, &rows, as_json, took).await;
             }
             if is_over && synced.is_none() {

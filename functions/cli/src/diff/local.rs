@@ -7,6 +7,9 @@ use driftless_core::kustomization::build::{self, BuildStop, Inputs};
 use driftless_core::kustomization::inputs;
 use driftless_fleet::hide_encrypted;
 use driftless_flux::{FluxKind, Kustomization};
+use driftless_fuel::Span;
+use driftless_kernel::context::step_fuel;
+use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::Hub;
 use driftless_manifest::{FileTree, Object, TreePath, yaml};
 use driftless_plans::apply::normalize;
@@ -131,11 +134,14 @@ pub async fn build(
         variables: inputs::variables(hub, owner).await?,
         decryptor: None,
         lenient: !is_strict,
+        fuel: step_fuel(),
     };
     let built = build::build(&tree, &local, &inputs, false);
     let built = built.map_err(|stop| match stop {
         BuildStop::Failed(failure) => {
-            Error::from(failure).next(format!("correct the file in {}", place.root.display()))
+            let span = span_of(&failure);
+            let error = Error::from(failure).at_line(&place.root, span.as_ref());
+            error.next(format!("correct the file in {}", place.root.display()))
         }
         BuildStop::NeedsFiles(_) | BuildStop::Needs(_) | BuildStop::NeedsKeys(_) => {
             Error::new(format!("{}: the build needs a remote base", owner.id))
@@ -145,4 +151,16 @@ pub async fn build(
     let mut objects = built.objects;
     objects.iter_mut().for_each(normalize::object);
     Ok(objects)
+}
+
+/// Returns the place in a file that caused a failure.
+fn span_of(failure: &Failure) -> Option<Span> {
+    let mut cause = std::error::Error::source(failure);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<driftless_kustomize::Error>() {
+            return error.span();
+        }
+        cause = error.source();
+    }
+    None
 }

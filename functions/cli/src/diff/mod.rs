@@ -8,8 +8,9 @@ mod text;
 use crate::concurrent;
 use crate::error::Error;
 use crate::hub::Scope;
+use crate::kinds::{KindCommand, KindName, Verb, examples};
 use crate::term;
-use clap::{Subcommand, ValueEnum};
+use clap::ValueEnum;
 use compare::{Comparison, Outcome};
 use driftless_core::kustomization::live_objects::mark;
 use driftless_flux::{FluxKind, Kustomization, ObjectRef};
@@ -22,33 +23,18 @@ const EXAMPLES: &str = "Examples:
   driftless diff kustomization apps -n team-a --path ./apps
   driftless diff kustomization apps -n team-a --path ./apps --kustomization-file apps.yaml";
 
+const COMPARISON: &str = "The directory is built, and compared by a server-side dry run. The objects are built as a reconciliation builds \
+them: with the patches, images and variables of the Kustomization. Encrypted values of SOPS files are not decrypted: they count as equal \
+where the key exists. Values of Secrets are not printed. Nothing is stored.";
+
 /// Compare a local directory with what is live
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
     #[command(subcommand)]
-    command: DiffCommand,
+    command: KindCommand<One>,
     #[command(flatten)]
     scope: Scope,
-}
-
-#[derive(Subcommand)]
-enum DiffCommand {
-    /// A Kustomization: builds the directory, and compares by a server-side dry run
-    #[command(
-        alias = "ks",
-        alias = "kustomizations",
-        after_help = "The objects are built as a reconciliation builds them: with the patches, images and variables of the Kustomization. \
-Encrypted values of SOPS files are not decrypted: they count as equal where the key exists. Values of Secrets are not printed. \
-Nothing is stored.
-
-Examples:
-  driftless diff kustomization apps -n team-a --path ./apps
-  driftless diff ks agent --path ./edge --kustomization-file edge.yaml --context edge
-
-Exit codes: 0 no differences, 1 differences, 2 failed or wrong usage."
-    )]
-    Kustomization(One),
 }
 
 #[derive(clap::Args)]
@@ -67,6 +53,20 @@ struct One {
     /// The format of the differences: that of `flux diff`, or changed lines of YAML
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Flux)]
     format: Format,
+}
+
+impl Verb for One {
+    fn accepts(kind: FluxKind) -> bool {
+        kind == FluxKind::Kustomization
+    }
+
+    fn help(name: &KindName) -> String {
+        let examples = examples(&[
+            format!("diff {name} apps -n team-a --path ./apps"),
+            "diff ks agent --path ./edge --kustomization-file edge.yaml --context edge".to_owned(),
+        ]);
+        format!("{COMPARISON}\n\n{examples}\n\n{EXIT_CODES}")
+    }
 }
 
 /// The format of the differences of an object.
@@ -90,13 +90,13 @@ pub async fn run(args: Args) -> Result<(), Error> {
 
 /// Returns the number of objects that differ.
 async fn compare(args: Args) -> Result<usize, Error> {
-    let DiffCommand::Kustomization(one) = args.command;
+    let KindCommand { kind, args: one } = args.command;
     let place = local::Place::of(&one.path)?;
     let file = one.kustomization_file.as_deref();
     let from_file = file.map(|file| local::kustomization(file, &one.name, &args.scope.namespace));
     let from_file = from_file.transpose()?;
     let hub = args.scope.connection.connect().await?;
-    let id = ObjectRef::new(FluxKind::Kustomization, &args.scope.namespace, &one.name);
+    let id = ObjectRef::new(kind, &args.scope.namespace, &one.name);
     let (object, is_from_file) = match (from_file, hub.get(&id).await?) {
         (Some(file), None) => (file, true),
         // What was applied is in the status of the live object.

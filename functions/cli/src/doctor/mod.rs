@@ -8,7 +8,7 @@ mod report;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
-use crate::output::TextOrJson;
+use crate::output::{Output, TextOrJson};
 use driftless_adapters::config::Config;
 use report::Report;
 use std::env;
@@ -36,9 +36,8 @@ pub struct Args {
     /// kubeconfig's cluster
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     installation: bool,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = TextOrJson::Text)]
-    output: TextOrJson,
+    #[command(flatten)]
+    output: Output<TextOrJson>,
 }
 
 /// Runs the checks.
@@ -46,7 +45,7 @@ pub struct Args {
 /// # Errors
 /// A check fails.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let mut report = Report::new(args.output == TextOrJson::Text);
+    let mut report = Report::new(args.output.format == TextOrJson::Text);
     if args.installation {
         match Config::from(|name| env::var(name).ok()) {
             Ok(config) => installation::check(&config, &mut report).await,

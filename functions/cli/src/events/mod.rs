@@ -6,7 +6,7 @@ mod selection;
 use crate::error::{EXIT_CODES, Error};
 use crate::follow::Follow;
 use crate::hub::{self, Scope};
-use crate::output::{self, TableOrJson};
+use crate::output::{self, Output, TableOrJson};
 use crate::{age, table, term};
 use clap::ValueEnum;
 use driftless_kernel::ports::Change;
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
     /// Print new events until the command is interrupted
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "output")]
     watch: bool,
     /// Only events of an object, or of a kind
     #[arg(long = "for", value_name = "KIND[/NAME]")]
@@ -44,9 +44,8 @@ pub struct Args {
         value_enum
     )]
     types: Vec<Type>,
-    /// The output format
-    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table, conflicts_with = "watch")]
-    output: TableOrJson,
+    #[command(flatten)]
+    output: Output<TableOrJson>,
     #[command(flatten)]
     scope: Scope,
 }
@@ -98,7 +97,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         .filter(|event| passes(event));
     let mut found: Vec<Object> = found.cloned().collect();
     found.sort_by_key(rows::time);
-    if args.output == TableOrJson::Json {
+    if args.output.format == TableOrJson::Json {
         return output::print_json(&output::document(found, false));
     }
     if found.is_empty() && !args.watch {

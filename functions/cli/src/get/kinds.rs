@@ -1,140 +1,16 @@
 //! The kinds of `get` on the command line.
 
-use clap::Subcommand;
+use crate::kinds::{Family, KindCommand, KindName, Verb, examples};
+use clap::error::Error;
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use driftless_flux::FluxKind;
 
 /// The objects to print.
-#[derive(Subcommand)]
 pub enum GetCommand {
-    /// Everything
-    #[command(after_help = "Examples:
-  driftless get all -A
-  driftless get all -A --status-selector ready=false")]
-    All,
-    /// Kustomizations
-    #[command(
-        alias = "ks",
-        alias = "kustomization",
-        after_help = "Examples:
-  driftless get kustomizations -A
-  driftless get kustomizations apps -n team-a -o yaml"
-    )]
-    Kustomizations(Name),
-    /// Helm releases
-    #[command(
-        alias = "hr",
-        alias = "helmrelease",
-        after_help = "Examples:
-  driftless get helmreleases -A
-  driftless get helmreleases podinfo -n team-a -o json"
-    )]
-    Helmreleases(Name),
-    /// Sources
-    #[command(
-        alias = "source",
-        after_help = "Examples:
-  driftless get sources all -A
-  driftless get sources git flux-system"
-    )]
-    Sources(Sources),
-    /// Receivers of webhooks
-    #[command(
-        alias = "receiver",
-        after_help = "Examples:
-  driftless get receivers -A"
-    )]
-    Receivers(Name),
-    /// Providers of notifications
-    #[command(
-        alias = "alert-provider",
-        after_help = "Examples:
-  driftless get alert-providers -A
-  driftless get alert-providers slack -n team-a -o yaml"
-    )]
-    AlertProviders(Name),
-    /// Alerts
-    #[command(
-        alias = "alert",
-        after_help = "Examples:
-  driftless get alerts -A
-  driftless get alerts -A --status-selector ready=false"
-    )]
-    Alerts(Name),
-    /// Generators of artifacts
-    #[command(
-        alias = "artifacts",
-        after_help = "Examples:
-  driftless get artifact generators -A"
-    )]
-    Artifact(Artifact),
-}
-
-#[derive(clap::Args)]
-pub struct Artifact {
-    #[command(subcommand)]
-    kind: ArtifactKind,
-}
-
-#[derive(Subcommand)]
-enum ArtifactKind {
-    /// ArtifactGenerators
-    #[command(
-        alias = "generator",
-        after_help = "Examples:
-  driftless get artifact generators -A"
-    )]
-    Generators(Name),
-}
-
-#[derive(clap::Args)]
-pub struct Sources {
-    #[command(subcommand)]
-    kind: SourceKind,
-}
-
-#[derive(Subcommand)]
-enum SourceKind {
-    /// Sources of every kind
-    #[command(after_help = "Examples:
-  driftless get sources all -A")]
-    All,
-    /// Git repositories
-    #[command(
-        alias = "gitrepository",
-        after_help = "Examples:
-  driftless get sources git -A
-  driftless get sources git flux-system -o yaml"
-    )]
-    Git(Name),
-    /// OCI repositories
-    #[command(
-        alias = "ocirepository",
-        after_help = "Examples:
-  driftless get sources oci -A"
-    )]
-    Oci(Name),
-    /// Helm repositories
-    #[command(
-        alias = "helmrepository",
-        after_help = "Examples:
-  driftless get sources helm -n team-a"
-    )]
-    Helm(Name),
-    /// Helm charts
-    #[command(
-        alias = "helmchart",
-        after_help = "Examples:
-  driftless get sources chart -A"
-    )]
-    Chart(Name),
-    /// Buckets
-    #[command(after_help = "Examples:
-  driftless get sources bucket -A")]
-    Bucket(Name),
-    /// Artifacts of other controllers
-    #[command(after_help = "Examples:
-  driftless get sources external -A")]
-    External(Name),
+    /// The objects of several kinds.
+    All(&'static [FluxKind]),
+    /// The objects of a kind, or one of them.
+    Kind(KindCommand<Name>),
 }
 
 #[derive(clap::Args)]
@@ -143,75 +19,118 @@ pub struct Name {
     name: Option<String>,
 }
 
-/// The kinds of `get all` after the sources, in Flux's order.
-const OTHERS: [FluxKind; 5] = [
-    FluxKind::HelmRelease,
-    FluxKind::Kustomization,
-    FluxKind::Receiver,
-    FluxKind::Provider,
-    FluxKind::Alert,
-];
-const SOURCES: [FluxKind; 6] = [
+/// The name of the command for the objects of several kinds.
+pub const ALL: &str = "all";
+/// The kinds of `get all`, in Flux's order: the sources first.
+const KINDS: [FluxKind; 11] = [
     FluxKind::OCIRepository,
     FluxKind::Bucket,
     FluxKind::GitRepository,
     FluxKind::HelmRepository,
     FluxKind::HelmChart,
     FluxKind::ExternalArtifact,
+    FluxKind::HelmRelease,
+    FluxKind::Kustomization,
+    FluxKind::Receiver,
+    FluxKind::Provider,
+    FluxKind::Alert,
 ];
+/// The sources among them.
+const SOURCES: &[FluxKind] = KINDS.split_at(6).0;
+
+impl Verb for Name {
+    const LISTS: bool = true;
+
+    fn help(name: &KindName) -> String {
+        let (kind, example) = (name.listed(), name.example);
+        examples(&[
+            format!("get {kind} -A"),
+            format!("get {kind} {example} -o yaml"),
+        ])
+    }
+
+    fn family_help(family: &Family, first: &KindName) -> String {
+        if !has_all(family) {
+            return Self::help(first);
+        }
+        examples(&[
+            format!("get {} {ALL} -A", family.many),
+            format!("get {} {}", first.listed(), first.example),
+        ])
+    }
+
+    fn all(family: Option<&Family>) -> Option<Command> {
+        let (about, lines) = match family {
+            None => (
+                "Everything",
+                vec![
+                    "get all -A".to_owned(),
+                    "get all -A --status-selector ready=false".to_owned(),
+                ],
+            ),
+            Some(family) if has_all(family) => (
+                "Sources of every kind",
+                vec!["get sources all -A".to_owned()],
+            ),
+            Some(_) => return None,
+        };
+        Some(Command::new(ALL).about(about).after_help(examples(&lines)))
+    }
+}
+
+/// Returns whether a family has a command for the objects of all its kinds.
+fn has_all(family: &Family) -> bool {
+    family.one == "source"
+}
 
 impl GetCommand {
     /// Returns the kinds to list.
-    pub fn kinds(&self) -> Vec<FluxKind> {
+    pub fn kinds(&self) -> &[FluxKind] {
         match self {
-            Self::All => SOURCES.into_iter().chain(OTHERS).collect(),
-            Self::Kustomizations(_) => vec![FluxKind::Kustomization],
-            Self::Helmreleases(_) => vec![FluxKind::HelmRelease],
-            Self::Receivers(_) => vec![FluxKind::Receiver],
-            Self::AlertProviders(_) => vec![FluxKind::Provider],
-            Self::Alerts(_) => vec![FluxKind::Alert],
-            Self::Artifact(_) => vec![FluxKind::ArtifactGenerator],
-            Self::Sources(Sources { kind }) => match kind {
-                SourceKind::All => SOURCES.to_vec(),
-                SourceKind::Git(_) => vec![FluxKind::GitRepository],
-                SourceKind::Oci(_) => vec![FluxKind::OCIRepository],
-                SourceKind::Helm(_) => vec![FluxKind::HelmRepository],
-                SourceKind::Chart(_) => vec![FluxKind::HelmChart],
-                SourceKind::Bucket(_) => vec![FluxKind::Bucket],
-                SourceKind::External(_) => vec![FluxKind::ExternalArtifact],
-            },
+            Self::All(kinds) => kinds,
+            Self::Kind(command) => std::slice::from_ref(&command.kind),
         }
     }
 
     /// Returns the name of the only object to list; `None` for all objects of the kinds.
     pub fn name(&self) -> Option<&str> {
-        use SourceKind::{All, Bucket, Chart, External, Git, Helm, Oci};
-        let name = match self {
-            Self::All | Self::Sources(Sources { kind: All }) => return None,
-            Self::Kustomizations(name)
-            | Self::Helmreleases(name)
-            | Self::Receivers(name)
-            | Self::AlertProviders(name)
-            | Self::Alerts(name)
-            | Self::Artifact(Artifact {
-                kind: ArtifactKind::Generators(name),
-            }) => name,
-            Self::Sources(Sources {
-                kind:
-                    Git(name) | Oci(name) | Helm(name) | Chart(name) | Bucket(name) | External(name),
-            }) => name,
-        };
-        name.name.as_deref()
+        match self {
+            Self::All(_) => None,
+            Self::Kind(command) => command.args.name.as_deref(),
+        }
     }
 
     /// Returns whether all objects have the same kind.
     pub fn is_one_kind(&self) -> bool {
-        !matches!(
-            self,
-            Self::All
-                | Self::Sources(Sources {
-                    kind: SourceKind::All
-                })
-        )
+        matches!(self, Self::Kind(_))
+    }
+}
+
+impl Subcommand for GetCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        KindCommand::<Name>::augment_subcommands(command)
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        name == ALL || KindCommand::<Name>::has_subcommand(name)
+    }
+}
+
+impl FromArgMatches for GetCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        match matches.subcommand() {
+            Some((ALL, _)) => Ok(Self::All(&KINDS)),
+            Some((_, below)) if below.subcommand_name() == Some(ALL) => Ok(Self::All(SOURCES)),
+            _ => KindCommand::from_arg_matches(matches).map(Self::Kind),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }

@@ -6,15 +6,17 @@ mod watch;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::follow::Follow;
-use crate::hub::{Connection, command};
-use crate::{output, term};
+use crate::hub::Scope;
+use crate::kinds::KindName;
+use crate::output::{self, Output};
+use crate::term;
 use clap::ValueEnum;
 use driftless_flux::{Conditions, FluxKind, Invalid, READY};
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::{ErrorKind, Resource};
+use driftless_kernel::ports::{ErrorKind, ListRequest, Resource};
 use driftless_manifest::labels::LabelSelector;
 use driftless_manifest::{Object, yaml};
-use kinds::GetCommand;
+use kinds::{ALL, GetCommand};
 use rows::Columns;
 use serde_json::Value;
 
@@ -33,22 +35,12 @@ pub struct Args {
     #[command(subcommand)]
     command: GetCommand,
     #[command(flatten)]
-    connection: Connection,
-    /// The namespace
-    #[arg(
-        short,
-        long,
-        global = true,
-        value_name = "NAME",
-        default_value = "flux-system"
-    )]
-    namespace: String,
+    scope: Scope,
     /// All namespaces
     #[arg(short = 'A', long, global = true)]
     all_namespaces: bool,
-    /// The output format
-    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[command(flatten)]
+    output: Output<Format>,
     /// Only objects with a condition in this state, such as ready=false or ready!=true
     #[arg(long, global = true, value_name = "TYPE=STATUS", value_parser = selector)]
     status_selector: Option<StatusSelector>,
@@ -73,6 +65,10 @@ enum Format {
     Json,
     Yaml,
     Name,
+}
+
+impl output::Format for Format {
+    const DEFAULT: &'static str = "table";
 }
 
 /// The state of a condition that objects must have, or must not have.
@@ -120,12 +116,12 @@ impl Args {
             namespace: self.all_namespaces,
             kind: !self.command.is_one_kind(),
             header: !self.no_header,
-            wide: self.output == Format::Wide,
+            wide: self.output.format == Format::Wide,
             revision: true,
             suspended: true,
         };
-        match self.command.kinds()[..] {
-            [kind] => columns.of(kind),
+        match self.command.kinds() {
+            [kind] => columns.of(*kind),
             _ => columns,
         }
     }
@@ -153,7 +149,7 @@ impl Args {
         if self.all_namespaces {
             ""
         } else {
-            &self.namespace
+            &self.scope.namespace
         }
     }
 
@@ -175,16 +171,16 @@ impl Args {
 
 /// Lists, filters and prints.
 pub async fn run(args: Args) -> Result<(), Error> {
-    if args.watch && !matches!(args.output, Format::Table | Format::Wide) {
+    if args.watch && !matches!(args.output.format, Format::Table | Format::Wide) {
         return Err(Error::usage("--watch: only tables can be watched")
             .next("leave --watch or --output out"));
     }
-    let hub = args.connection.connect().await?;
+    let hub = args.scope.connection.connect().await?;
     if args.watch {
         return follow(&hub, &args).await;
     }
     let mut lists = Vec::new();
-    for kind in args.command.kinds() {
+    for &kind in args.command.kinds() {
         let mut objects = list(&hub, kind, args.place(), args.command.is_one_kind()).await?;
         objects.retain(|object| args.has_name(object) && args.has_labels(object));
         lists.push((kind, objects));
@@ -196,7 +192,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         objects.retain(|object| args.has_status(object));
     }
     lists.retain(|(_, objects)| !objects.is_empty());
-    match args.output {
+    match args.output.format {
         Format::Table | Format::Wide => term::result(&args.tables(&lists)),
         Format::Name => term::result(
             &lists
@@ -213,7 +209,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
 /// Follows the objects until the command is interrupted.
 async fn follow(hub: &Hub, args: &Args) -> Result<(), Error> {
     let mut follows = Vec::new();
-    for kind in args.command.kinds() {
+    for &kind in args.command.kinds() {
         if let Some(resource) = served(hub, kind, args.command.is_one_kind()).await? {
             follows.push(Follow::start(hub.cluster.as_ref(), resource, args.place()).await?);
         }
@@ -252,7 +248,11 @@ async fn list(
     let Some(resource) = served(hub, kind, needed).await? else {
         return Ok(Vec::new());
     };
-    let mut objects = hub.cluster.list(&resource, namespace, "").await?;
+    let request = ListRequest {
+        namespace,
+        ..ListRequest::all(&resource)
+    };
+    let mut objects = hub.cluster.list(&request).await?;
     objects.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
     Ok(objects)
 }
@@ -261,10 +261,10 @@ fn no_objects(args: &Args) -> Error {
     let place = if args.all_namespaces {
         "any".to_owned()
     } else {
-        format!("\"{}\"", args.namespace)
+        format!("\"{}\"", args.scope.namespace)
     };
     let kinds = args.command.kinds();
-    let error = match (args.command.name(), kinds.as_slice()) {
+    let error = match (args.command.name(), kinds) {
         (Some(name), [kind]) => Error::new(format!(
             "{kind} object '{name}' not found in {place} namespace"
         )),
@@ -277,10 +277,9 @@ fn no_objects(args: &Args) -> Error {
     if args.all_namespaces {
         return error;
     }
-    let command = if let [kind] = kinds.as_slice() {
-        command(*kind)
-    } else {
-        "all"
+    let command = match kinds {
+        [kind] => KindName::of(*kind).listed(),
+        _ => ALL.to_owned(),
     };
     error.next(format!("list all namespaces: driftless get {command} -A"))
 }

@@ -7,10 +7,11 @@ mod status;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
-use crate::kinds::{KindCommand, Verb, human};
+use crate::kinds::{KindCommand, KindName, Verb, examples};
+use crate::output::{self, Output};
 use crate::ready::{ready, shorten};
 use crate::trace::find;
-use crate::{output, table, term};
+use crate::{table, term};
 use changes::Found;
 use clap::ValueEnum;
 use driftless_flux::{FluxKind, ObjectRef};
@@ -49,9 +50,8 @@ pub struct Args {
 
 #[derive(clap::Args)]
 struct Options {
-    /// The output format
-    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[command(flatten)]
+    output: Output<Format>,
     /// Also print the fields that changed, as -o wide does
     #[arg(long, global = true)]
     diff: bool,
@@ -70,8 +70,12 @@ struct Which {
 }
 
 impl Verb for Which {
-    const NAME: &'static str = "history";
-    const FLAGS: &'static str = "NAME -o json";
+    fn help(name: &KindName) -> String {
+        examples(&[
+            format!("history {name} {}", name.example),
+            format!("history {name} NAME -o json"),
+        ])
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,9 +85,13 @@ enum Format {
     Json,
 }
 
+impl output::Format for Format {
+    const DEFAULT: &'static str = "table";
+}
+
 impl Options {
     fn shows_fields(&self) -> bool {
-        self.diff || self.output == Format::Wide
+        self.diff || self.output.format == Format::Wide
     }
 }
 
@@ -100,9 +108,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     } = args;
     match (object, command) {
         (Some(object), None) => of_applied(&object, &options, &scope).await,
-        (None, Some(command)) => {
-            let (kind, which) = command.parts();
-            of_flux_object(kind, &which.name, &options, &scope).await
+        (None, Some(KindCommand { kind, args })) => {
+            of_flux_object(kind, &args.name, &options, &scope).await
         }
         (Some(object), Some(_)) => Err(Error::usage(format!(
             "'{object}' and a kind of Flux object"
@@ -138,7 +145,7 @@ async fn of_flux_object(
         }
         None => Vec::new(),
     };
-    if options.output == Format::Json {
+    if options.output.format == Format::Json {
         let entries = entries.iter().map(status::Entry::document);
         return print_json(entries, &steps);
     }
@@ -146,7 +153,7 @@ async fn of_flux_object(
         let (status, message) = ready(&object);
         term::failure(&format!(
             "{} {name} has no history yet: Ready is {status}: {}",
-            human(kind),
+            KindName::of(kind),
             shorten(&message)
         ));
         return Ok(());
@@ -183,13 +190,13 @@ async fn of_applied(word: &str, options: &Options, scope: &Scope) -> Result<(), 
         name: named.name.clone(),
     };
     let steps = changes::of_applied(&journals, &id).await?;
-    if steps.is_empty() && options.output != Format::Json {
+    if steps.is_empty() && options.output.format != Format::Json {
         term::failure(&format!(
             "{id}: no step changed it since the journal began; driftless trace names what applies it"
         ));
         return Ok(());
     }
-    if options.output == Format::Json {
+    if options.output.format == Format::Json {
         return print_json(std::iter::empty(), &steps);
     }
     let text = changes::render(&steps, true, options.shows_fields());

@@ -6,7 +6,7 @@ use crate::ready::{shorten, text};
 use crate::term;
 use driftless_flux::{FluxKind, parse_rfc3339, rfc3339};
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::ports::{ErrorKind, ListRequest};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 
@@ -196,7 +196,11 @@ fn annotated_revision(event: &Object) -> String {
 /// Lists the events of an object.
 async fn events(hub: &Hub, object: &Object) -> Result<Vec<Object>, Error> {
     let resource = hub::resource(hub.cluster.as_ref(), &Gvk::new("v1", "Event")).await?;
-    let events = match hub.cluster.list(&resource, object.namespace(), "").await {
+    let request = ListRequest {
+        namespace: object.namespace(),
+        ..ListRequest::all(&resource)
+    };
+    let events = match hub.cluster.list(&request).await {
         Ok(events) => events,
         Err(error) if error.kind == ErrorKind::Denied => {
             term::failure("the events cannot be read: only the current artifact is known");

@@ -5,9 +5,9 @@ mod startup;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
-use crate::root;
+use crate::root::{self, RootFlags};
 use crate::term;
-use driftless_flux::{FLUX_SYSTEM, parse_duration};
+use driftless_flux::parse_duration;
 use driftless_server::{Server, ServerOptions, StopSignals};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -48,16 +48,8 @@ pub struct Args {
     /// served
     #[arg(long, value_name = "REPOSITORY", value_parser = root::repository)]
     repository: Option<String>,
-    /// The branch of the fleet repository
-    #[arg(long, default_value = "main", requires = "repository")]
-    branch: String,
-    /// The directory in the fleet repository that the root Kustomization applies
-    #[arg(long, default_value = "./", requires = "repository")]
-    path: String,
-    /// The root's name: the namespace and name of its GitRepository and Kustomization. A hub with
-    /// another root, for example of another environment, gets this one in addition
-    #[arg(long, value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = root::root_name)]
-    root: String,
+    #[command(flatten)]
+    root: RootFlags,
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9292")]
     listen: SocketAddr,
@@ -125,7 +117,7 @@ async fn serve(args: &Args) -> Result<(), Error> {
 /// Prints what is served.
 fn announce(args: &Args, address: SocketAddr, server: &str) {
     let sources = match &args.repository {
-        Some(url) => format!("{url} ({} of branch {})", args.path, args.branch),
+        Some(url) => format!("{url} ({} of branch {})", args.root.path, args.root.branch),
         None => "the sources of the hub".to_owned(),
     };
     term::success(&format!("serving hub {} at {server}: {sources}", args.name));

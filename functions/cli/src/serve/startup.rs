@@ -8,7 +8,6 @@ use crate::term;
 use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
 use driftless_adapters::local::DirectoryBlobs;
-use driftless_core::bootstrap::Root;
 use driftless_core::webhook;
 use driftless_kernel::hub::Settings;
 use driftless_kernel::ports::Secret;
@@ -26,7 +25,7 @@ const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
 fn settings(args: &Args) -> Settings {
     let mut settings = args.rules.settings(&args.name, None);
     if let Some(url) = &args.repository {
-        settings.set_root(&args.root, url);
+        settings.set_root(&args.root.name, url);
     }
     settings
 }
@@ -52,13 +51,7 @@ pub async fn start(args: &Args) -> Result<(Installation, String), Error> {
     let registered = register(&ports, &settings).await?;
     report_changes(&registered.report);
     if let Some(url) = &args.repository {
-        let root = Root {
-            name: args.root.clone(),
-            url: url.clone(),
-            branch: args.branch.clone(),
-            path: args.path.clone(),
-            secret: None,
-        };
+        let root = args.root.root(url.clone());
         follow(registered.hub.cluster.as_ref(), &root, OTHER_ROOT).await?;
         LastRepository::remember(&store, url).await?;
     }

@@ -36,7 +36,7 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
     };
     let mut walk = Walk {
         rules: IgnoreRules::parse(&ignore).map_err(Error::caused_by)?,
-        limits,
+        limits: &limits,
         bytes: 0,
         files: Vec::new(),
     };
@@ -47,14 +47,14 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
 /// The maximum depth of nested directories; links may form a cycle.
 const MAX_DEPTH: usize = 64;
 
-struct Walk {
+struct Walk<'a> {
     rules: IgnoreRules,
-    limits: LoadLimits,
+    limits: &'a LoadLimits,
     bytes: u64,
     files: Vec<ChartFile>,
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Reads a directory, sorted by name. Links are followed, as in Helm.
     fn directory(&mut self, directory: &Path, inside: &str, depth: usize) -> Result<(), Error> {
         let fail = |error: &dyn std::fmt::Display| {

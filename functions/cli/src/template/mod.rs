@@ -127,6 +127,7 @@ impl Release<'_> {
             entropy: entropy()?,
             lookups: None,
             limits: Default::default(),
+            fuel: Default::default(),
         };
         let done = Render::new(&chart, &self.values, &options)
             .without_schema(!self.check_schema)

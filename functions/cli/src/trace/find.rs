@@ -5,7 +5,7 @@ use super::objects;
 use crate::concurrent;
 use crate::error::Error;
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::Resource as Served;
+use driftless_kernel::ports::{ListRequest, Resource as Served};
 use driftless_manifest::{Gvk, Object};
 
 /// The short names of Kubernetes' and Flux's own kinds. Those of other definitions are read from
@@ -225,7 +225,7 @@ fn may_be_plural(word: &str, kind: &str) -> bool {
 async fn by_short_name(hub: &Hub, name: &str) -> Result<Option<Gvk>, Error> {
     let gvk = Gvk::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     let resource = objects::resource(hub, &gvk).await?;
-    let definitions = match hub.cluster.list(&resource, "", "").await {
+    let definitions = match hub.cluster.list(&ListRequest::all(&resource)).await {
         Ok(definitions) => definitions,
         // Without the right to read definitions, their short names are unknown.
         Err(error) if error.kind == driftless_kernel::ports::ErrorKind::Denied => Vec::new(),

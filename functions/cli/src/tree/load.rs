@@ -8,7 +8,7 @@ use crate::term;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_helm::record::{RecordLimits, Release, secret_name};
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::ports::{ErrorKind, ListRequest};
 use driftless_manifest::{Gvk, Object, ObjectId, yaml};
 use std::collections::BTreeMap;
 
@@ -206,7 +206,11 @@ async fn definitions(
     );
     let gvk = Gvk::new("apiextensions.k8s.io/v1", DEFINITION);
     let resource = crate::hub::resource(hub.cluster.as_ref(), &gvk).await?;
-    let found = match hub.cluster.list(&resource, "", &selector).await {
+    let request = ListRequest {
+        selector: &selector,
+        ..ListRequest::all(&resource)
+    };
+    let found = match hub.cluster.list(&request).await {
         Ok(found) => found,
         // A user without rights to definitions sees the tree without them, as with Flux.
         Err(error) if error.kind == ErrorKind::Denied => Vec::new(),

@@ -5,8 +5,10 @@ mod node;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
-use crate::{output, term};
-use clap::{Subcommand, ValueEnum};
+use crate::kinds::{KindCommand, KindName, Verb, examples};
+use crate::output::{self, Output};
+use crate::term;
+use clap::ValueEnum;
 use driftless_flux::FluxKind;
 use driftless_manifest::yaml;
 use node::Node;
@@ -16,31 +18,18 @@ const EXAMPLES: &str = "Examples:
   driftless tree kustomization flux-system --compact
   driftless tree kustomization apps -n team-a -o json";
 
+const REMOTE: &str = "Objects of a Kustomization or HelmRelease on a remote cluster (spec.kubeConfig) have no branches: only \
+the hub is read.";
+
 /// Print the objects that a Kustomization has applied, with those of its Kustomizations and
 /// HelmReleases
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
     #[command(subcommand)]
-    command: TreeCommand,
+    command: KindCommand<One>,
     #[command(flatten)]
     scope: Scope,
-}
-
-#[derive(Subcommand)]
-enum TreeCommand {
-    /// A Kustomization
-    #[command(
-        alias = "ks",
-        alias = "kustomizations",
-        after_help = "Objects of a Kustomization or HelmRelease on a remote cluster (spec.kubeConfig) have no branches: only \
-the hub is read.
-
-Examples:
-  driftless tree kustomization flux-system
-  driftless tree kustomization flux-system --compact"
-    )]
-    Kustomization(One),
 }
 
 #[derive(clap::Args)]
@@ -50,9 +39,22 @@ struct One {
     /// Only Flux's objects
     #[arg(long)]
     compact: bool,
-    /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Tree)]
-    output: Format,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+impl Verb for One {
+    fn accepts(kind: FluxKind) -> bool {
+        kind == FluxKind::Kustomization
+    }
+
+    fn help(name: &KindName) -> String {
+        let examples = examples(&[
+            format!("tree {name} flux-system"),
+            format!("tree {name} flux-system --compact"),
+        ]);
+        format!("{REMOTE}\n\n{examples}")
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,20 +64,24 @@ enum Format {
     Yaml,
 }
 
+impl output::Format for Format {
+    const DEFAULT: &'static str = "tree";
+}
+
 /// Reads the objects and prints the tree.
 ///
 /// # Errors
 /// The Kustomization does not exist, or an object cannot be read.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let TreeCommand::Kustomization(one) = args.command;
+    let KindCommand { kind, args: one } = args.command;
     let hub = args.scope.connection.connect().await?;
     let namespace = &args.scope.namespace;
-    let root = hub::object(&hub, FluxKind::Kustomization, namespace, &one.name).await?;
+    let root = hub::object(&hub, kind, namespace, &one.name).await?;
     let mut tree = load::tree(&hub, root).await?;
     if one.compact {
         tree.retain(|id| id.group.contains("toolkit.fluxcd.io"));
     }
-    match one.output {
+    match one.output.format {
         Format::Tree => term::result(&(tree.print() + "\n")),
         Format::Json => output::print_json(&tree.document()),
         Format::Yaml => term::result(&(yaml::to_string(&tree.document()) + "\n")),

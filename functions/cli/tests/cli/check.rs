@@ -373,7 +373,12 @@ fn objects_that_an_unchecked_chart_may_have_are_not_errors() {
     ] {
         assert!(notes.contains(words), "'{words}' is not in {notes}");
     }
-    let objects = found["hubs"][0]["objects"].to_string();
+    assert_last_is_ready(&found);
+}
+
+/// Checks that the Kustomization `last` is ready in a report.
+fn assert_last_is_ready(report: &Value) {
+    let objects = report["hubs"][0]["objects"].to_string();
     let last = r#"{"cluster":"one","object":"Kustomization/flux-system/last","state":"Ready"}"#;
     assert!(objects.contains(last), "{objects}");
 }
@@ -407,9 +412,7 @@ fn the_content_of_a_bucket_is_reported_as_unchecked() {
     ] {
         assert!(notes.contains(note), "{note}: {notes}");
     }
-    let objects = found["hubs"][0]["objects"].to_string();
-    let last = r#"{"cluster":"one","object":"Kustomization/flux-system/last","state":"Ready"}"#;
-    assert!(objects.contains(last), "{objects}");
+    assert_last_is_ready(&found);
 }
 
 #[test]

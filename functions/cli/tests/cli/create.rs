@@ -11,7 +11,9 @@ use driftless_apiserver::User;
 use driftless_core::bootstrap;
 use driftless_harness::command::{Done, run_in};
 use driftless_harness::tools;
-use driftless_kernel::ports::{Apply, Cluster as _, Patch, PatchRequest, PortError};
+use driftless_kernel::ports::{
+    ApplyRequest, Cluster as _, ListRequest, Patch, PatchRequest, PortError,
+};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
 use std::fs;
@@ -93,7 +95,8 @@ impl Hub {
     }
 }
 
-fn text(path: &Path) -> &str {
+/// Returns a path as a string.
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
@@ -141,6 +144,15 @@ fn objects_are_applied_and_waited_for() {
     absent.refused(1, &["Kustomization flux-system/absent: not ready in time"]);
 }
 
+/// Returns a runtime with one thread, for servers in this process.
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
 /// An API server in this process.
 pub struct Server {
     home: tempfile::TempDir,
@@ -152,11 +164,7 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = runtime();
         let server = Embedded::new(Arc::new(SystemClock));
         let anywhere = "127.0.0.1:0".parse().expect("an address");
         let listener = runtime.block_on(server.serve(anywhere)).expect("listen");
@@ -193,6 +201,11 @@ impl Server {
         run_in(self.home.path(), &args, &variables)
     }
 
+    /// Returns the home of the commands.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
     /// Returns the kubeconfig of an administrator.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
@@ -203,7 +216,7 @@ impl Server {
         let found = self.runtime.block_on(async {
             let resource = self.cluster.resource(&Gvk::new(version, kind)).await?;
             let resource = resource.expect("the kind is served");
-            self.cluster.list(&resource, "", "").await
+            self.cluster.list(&ListRequest::all(&resource)).await
         });
         let found = found.expect("ask the server");
         let mut names: Vec<_> = found
@@ -228,15 +241,17 @@ impl Server {
     /// Applies an object with another field manager.
     pub fn apply(&self, object: Value) -> Result<Value, PortError> {
         let object = Object::new(object).expect("an object");
-        let options = Apply {
-            manager: "tester",
-            force: true,
-            dry_run: false,
-        };
         let applied = self.runtime.block_on(async {
             let resource = self.cluster.resource(&object.gvk()).await?;
             let resource = resource.expect("the kind is served");
-            self.cluster.apply(&resource, &object, options).await
+            let request = ApplyRequest {
+                resource: &resource,
+                object: &object,
+                manager: "tester",
+                force: true,
+                dry_run: false,
+            };
+            self.cluster.apply(&request).await
         });
         applied.map(Object::into_value)
     }

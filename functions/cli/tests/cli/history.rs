@@ -1,15 +1,10 @@
 //! `history` with the journal of `driftless serve`.
 
-use crate::create::Server;
+use crate::create::{Server, text};
 use driftless_harness::command::run_in;
 use driftless_harness::github::{Change, GitHub};
 use driftless_harness::serve::Serve;
 use driftless_harness::tools;
-use std::path::Path;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 fn service(port: u16) -> Change {
     let service = format!(

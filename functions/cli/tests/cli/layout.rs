@@ -36,6 +36,18 @@ impl Checkout {
         run_in(outside.path(), &args, &[])
     }
 
+    /// Checks that commands are refused with a code and these words, and change no file.
+    fn refuses(&self, cases: &[(&str, i32, &str)]) {
+        let before = self.files();
+        for (line, code, words) in cases {
+            let done = self.run(line);
+            assert_eq!(done.code, *code, "{line}: {}{}", done.out, done.err);
+            let err = &done.err;
+            assert!(err.contains(words), "{line}: '{words}' is not in:\n{err}");
+            assert_eq!(self.files(), before, "{line}");
+        }
+    }
+
     fn ok(&self, line: &str) -> String {
         let done = self.run(line);
         assert_eq!(done.code, 0, "{line}: {}", done.err);
@@ -245,8 +257,7 @@ fn bad_input_changes_no_file() {
         "resources: [shop]\n",
     )
     .expect("write");
-    let before = checkout.files();
-    for (line, code, words) in [
+    checkout.refuses(&[
         (
             "app add missing cart",
             1,
@@ -361,18 +372,9 @@ fn bad_input_changes_no_file() {
             2,
             "--timeout",
         ),
-    ] {
-        let done = checkout.run(line);
-        assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
-        assert!(
-            done.err.contains(words),
-            "{line}: '{words}' is not in:\n{}",
-            done.err
-        );
-        assert_eq!(checkout.files(), before, "{line}");
-    }
+    ]);
     let shared = Checkout::new();
-    for (line, code, words) in [
+    shared.refuses(&[
         (
             "fleet add-cluster x --apply",
             2,
@@ -393,12 +395,7 @@ fn bad_input_changes_no_file() {
             1,
             "cluster 'x' does not exist",
         ),
-    ] {
-        let done = shared.run(line);
-        assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
-        assert!(done.err.contains(words), "{line}: {}", done.err);
-        assert!(shared.files().is_empty(), "{line}");
-    }
+    ]);
     let empty = Checkout::new();
     let done = empty.run("env add-cluster x");
     done.refused(
@@ -771,7 +768,7 @@ fn provisioned_clusters() {
         let output = checkout.ok(line);
         assert!(output.contains("nothing to change"), "{line}: {output}");
     }
-    for (line, code, words) in [
+    checkout.refuses(&[
         (
             "fleet provision america/tenant --provider docker",
             1,
@@ -817,12 +814,7 @@ fn provisioned_clusters() {
             2,
             "the remote cluster cannot have the name of its hub",
         ),
-    ] {
-        let done = checkout.run(line);
-        assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
-        assert!(done.err.contains(words), "{line}: {}", done.err);
-        assert_eq!(checkout.files(), before, "{line}");
-    }
+    ]);
     checkout.ok("fleet add-cluster pacific");
     let done = checkout.run("fleet provision x --provider kamaji");
     done.refused(1, &["the hubs are: america, pacific", "give HUB/x"]);

@@ -1,12 +1,11 @@
 //! The commands for fleets whose environments are branches, together with `driftless serve`: what
 //! they add appears on the clusters, what they remove is deleted.
 
-use crate::create::Server;
+use crate::create::{Server, text};
 use driftless_harness::github::{Change, GitHub, Repository};
 use driftless_harness::serve::Serve;
 use driftless_harness::tools;
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 const SECRET: &str = "a secret of the webhook";
@@ -131,10 +130,6 @@ impl Fleet {
         let variables = [("DRIFTLESS_WEBHOOK_SECRET", SECRET)];
         Serve::start(self.home.path(), &args, &variables)
     }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Returns whether a cluster has the ConfigMap `cart` of the application.

@@ -23,6 +23,7 @@ mod demo;
 mod demo_on_a_terminal;
 mod doctor;
 mod embedded;
+mod excerpts;
 mod help;
 mod history;
 mod hostile;

@@ -197,6 +197,26 @@ fn a_hub_without_live_is_wrong_usage() {
 }
 
 #[test]
+fn a_new_error_is_shown_with_its_line_in_text_alone() {
+    let directory = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", "")),
+        ("apps/a.yaml", config_map("a", "  a: b\n")),
+    ]);
+    let at = directory.path();
+    git(at, &["init", "--quiet"]);
+    commit(at);
+    write(at, "apps/a.yaml", &config_map("a", "  a: b\n  a: twice\n"));
+    let done = plan(at, &[]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    let shown = "apps/a.yaml:8:3\n  |\n8 |   a: twice\n  |   ^\n";
+    assert!(done.out.contains(shown), "{}", done.out);
+    for format in ["json", "markdown"] {
+        let done = plan(at, &["-o", format]);
+        assert!(!done.out.contains("twice"), "{}", done.out);
+    }
+}
+
+#[test]
 fn a_plan_compares_revisions() {
     if !tools::has("git") {
         return;

@@ -1,19 +1,14 @@
 //! `driftless serve` with an API server in the process of the test, which needs only Rust.
 
-use driftless_adapters::embedded::{Embedded, Listener};
-use driftless_adapters::local::SystemClock;
-use driftless_apiserver::User;
+use crate::create::{Server, text};
 use driftless_harness::github::sign;
 use driftless_harness::http::Answer;
 use driftless_harness::serve::Serve;
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::runtime::Runtime;
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// The number of connections with an endless body.
@@ -21,49 +16,19 @@ const SLOW: usize = 500;
 /// The time after which a good delivery counts as never answered.
 const HANG: Duration = Duration::from_secs(30);
 
-/// A hub, and the home of the process that serves it.
-struct Hub {
-    home: tempfile::TempDir,
-    kubeconfig: PathBuf,
-    _listener: Listener,
-    _runtime: Runtime,
+fn state(hub: &Server) -> PathBuf {
+    hub.home().join("state")
 }
 
-impl Hub {
-    fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let server = Embedded::new(Arc::new(SystemClock));
-        let anywhere = "127.0.0.1:0".parse().expect("an address");
-        let listener = runtime.block_on(server.serve(anywhere)).expect("listen");
-        let home = tempfile::tempdir().expect("a home");
-        let kubeconfig = home.path().join("kubeconfig");
-        fs::write(&kubeconfig, listener.kubeconfig(User::admin("admin"))).expect("write");
-        Self {
-            home,
-            kubeconfig,
-            _listener: listener,
-            _runtime: runtime,
-        }
-    }
-
-    fn state(&self) -> PathBuf {
-        self.home.path().join("state")
-    }
-
-    fn serve(&self) -> Serve {
-        let (kubeconfig, state) = (text(&self.kubeconfig).to_owned(), self.state());
-        let args = ["--kubeconfig", &kubeconfig, "--data", text(&state)];
-        let environment = [("DRIFTLESS_WEBHOOK_SECRET", SECRET)];
-        Serve::start(self.home.path(), &args, &environment)
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
+fn serve(hub: &Server) -> Serve {
+    let state = state(hub);
+    let args = [
+        "--kubeconfig",
+        text(hub.kubeconfig()),
+        "--data",
+        text(&state),
+    ];
+    Serve::start(hub.home(), &args, &[("DRIFTLESS_WEBHOOK_SECRET", SECRET)])
 }
 
 /// Returns the first delivery of GitHub, the ping.
@@ -89,8 +54,8 @@ fn raw(serve: &Serve, request: &str) -> String {
 
 #[test]
 fn slow_bodies_keep_no_delivery_waiting() {
-    let hub = Hub::start();
-    let serve = hub.serve();
+    let hub = Server::start();
+    let serve = serve(&hub);
     assert_eq!(ping(&serve).status, 200);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -139,8 +104,8 @@ fn slow_bodies_keep_no_delivery_waiting() {
 
 #[test]
 fn requests_from_elsewhere_are_refused_with_the_reason() {
-    let hub = Hub::start();
-    let serve = hub.serve();
+    let hub = Server::start();
+    let serve = serve(&hub);
     let host = serve.address();
     let get =
         |headers: &str| format!("GET /api/objects HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
@@ -192,24 +157,25 @@ fn requests_from_elsewhere_are_refused_with_the_reason() {
 }
 
 mod damaged_state_starts {
-    use super::{Hub, ping, text};
+    use super::{ping, serve, state};
+    use crate::create::{Server, text};
     use std::fs;
 
     #[test]
     fn the_program_with_a_damaged_registration() {
-        let hub = Hub::start();
-        drop(hub.serve());
-        let file = hub.state().join("blobs/hubs/default.json.blob");
+        let hub = Server::start();
+        drop(serve(&hub));
+        let file = state(&hub).join("blobs/hubs/default.json.blob");
         let good = fs::read(&file).expect("a registration");
         for damaged in [&b""[..], &good[..good.len() / 2], b"\0garbage"] {
             fs::write(&file, damaged).expect("damage it");
             // The server answers only after its start.
-            let serve = hub.serve();
+            let serve = serve(&hub);
             assert_eq!(ping(&serve).status, 200);
             drop(serve);
             assert_eq!(fs::read(&file).expect("a registration"), good);
         }
-        let kept = hub.state().join("damaged/3/blobs/hubs/default.json.blob");
+        let kept = state(&hub).join("damaged/3/blobs/hubs/default.json.blob");
         assert_eq!(
             fs::read(&kept).unwrap_or_else(|error| panic!("{}: {error}", text(&kept))),
             b"\0garbage"

@@ -55,6 +55,13 @@ fn template(flags: &[&str]) -> (tempfile::TempDir, Done) {
     (home, done)
 }
 
+/// Checks that the command fails with these words.
+fn fails(flags: &[&str], words: &str) {
+    let (_home, done) = template(flags);
+    assert_ne!(done.code, 0, "{flags:?}");
+    assert!(done.err.contains(words), "{words} is not in:\n{}", done.err);
+}
+
 fn source(name: &str, text: &str) -> String {
     format!("---\n# Source: c/{name}\n{text}\n")
 }
@@ -154,10 +161,9 @@ fn helm_4_keeps_the_suffix_of_a_version_and_reads_json_as_values() {
     let text = "release: r/default true\nkube: v1.30.2-eks-1 30\nhas: false false\n";
     let text = done.ok().contains(text);
     assert!(text, "the whole version, and values that are JSON");
-    let (_home, done) = template(&["--set-json", "{\"asked\": 1}"]);
-    assert_ne!(done.code, 0, "Helm 3 wants key=value");
+    // Helm 3 expects key=value.
     let words = "failed parsing --set-json data";
-    assert!(done.err.contains(words), "{}", done.err);
+    fails(&["--set-json", "{\"asked\": 1}"], words);
 }
 
 #[test]
@@ -177,13 +183,7 @@ fn errors_of_helm_are_errors() {
         (&["--set-file", "a=HOME/none.yaml"], "none.yaml"),
         (&["--set", "b=text", "--set", "b.c=1"], "--set"),
     ] {
-        let (_home, done) = template(flags);
-        assert_ne!(done.code, 0, "{flags:?}");
-        assert!(
-            done.err.contains(words),
-            "{words:?} is not in:\n{}",
-            done.err
-        );
+        fails(flags, words);
     }
 }
 
@@ -252,13 +252,7 @@ fn unsupported_flags_are_refused_with_the_reason() {
         (&["--post-renderer", "cat"], "--post-renderer"),
         (&["-f", "https://x/values.yaml"], "is remote"),
     ] {
-        let (_home, done) = template(flags);
-        assert_ne!(done.code, 0, "{flags:?}");
-        assert!(
-            done.err.contains(words),
-            "{words:?} is not in:\n{}",
-            done.err
-        );
+        fails(flags, words);
     }
 }
 

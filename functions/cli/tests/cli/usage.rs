@@ -105,7 +105,7 @@ fn a_wrong_line_is_answered_with_the_next_step() {
             "get foo",
             &[
                 "'foo'",
-                "one of: all, kustomizations, helmreleases, sources, receivers, alert-providers, alerts, artifact\n",
+                "one of: all, kustomizations, helmreleases, sources, alerts, alert-providers, receivers, artifact\n",
             ],
         ),
         (

@@ -4,8 +4,8 @@
 //! The requests are those of azidentity's client assertions, azcontainerregistry's exchange and
 //! armcontainerservice, as github.com/fluxcd/pkg/auth 0.54 uses them.
 
-use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
-use crate::expiring_cache::ExpiringCache;
+use super::{CloudHosts, LoginQuery, Services, TokenResponse, unreadable};
+use crate::expiring_cache::{ENDPOINT_TTL, ExpiringCache, expiring};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -80,12 +80,8 @@ pub(super) struct Shared {
 impl AzureLogins {
     /// Creates the adapter with empty caches.
     pub fn new(hosts: CloudHosts) -> Self {
-        let services = Services {
-            hosts,
-            ..Services::default()
-        };
         Self(Arc::new(Shared {
-            services,
+            services: Services::new(hosts),
             ..Shared::default()
         }))
     }
@@ -165,12 +161,12 @@ impl Azure for AzureLogins {
         identity: &EntraIdentity,
         now: Duration,
     ) -> Result<Vec<ClusterEndpoint>> {
-        let key = (cluster.clone(), identity.clone());
-        let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
-        let make = async move {
+        let shared = self.0.clone();
+        let make = |(cluster, identity)| async move {
             let endpoints = shared.describe(&cluster, &identity, now).await?;
             Ok((endpoints, now + ENDPOINT_TTL))
         };
+        let key = (cluster.clone(), identity.clone());
         self.0.endpoints.get(key, now, make).await
     }
 
@@ -184,9 +180,10 @@ impl Azure for AzureLogins {
         identity: &EntraIdentity,
         now: Duration,
     ) -> Result<RegistryLogin> {
+        let shared = self.0.clone();
+        let make =
+            |(registry, identity)| async move { shared.registry(&registry, &identity, now).await };
         let key = (registry.clone(), identity.clone());
-        let (shared, (registry, identity)) = (self.0.clone(), key.clone());
-        let make = async move { shared.registry(&registry, &identity, now).await };
         self.0.registries.get(key, now, make).await
     }
 
@@ -288,8 +285,8 @@ impl Shared {
         now: Duration,
     ) -> Result<Token> {
         let key = ((cloud.authority, scope), identity.clone());
-        let (shared, identity) = (self.clone(), identity.clone());
-        let make = async move {
+        let shared = self.clone();
+        let make = |(_, identity): IdentityKey<_>| async move {
             let place = format!("{}/{}/oauth2/v2.0/token", cloud.authority, identity.tenant);
             let mut form = vec![
                 ("grant_type", "client_credentials"),
@@ -313,8 +310,7 @@ impl Shared {
             }
             let answer = shared.services.ask(&place, LoginQuery::Form(&form), None);
             let token = answer.await.map(|answer: TokenResponse| answer.at(now))?;
-            let end = token.expires;
-            Ok((token, end))
+            Ok(expiring(token))
         };
         self.tokens.get(key, now, make).await
     }

@@ -4,8 +4,8 @@
 //! The requests are those of golang.org/x/oauth2's external accounts and container/v1, as
 //! github.com/fluxcd/pkg/auth 0.54 uses them.
 
-use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
-use crate::expiring_cache::ExpiringCache;
+use super::{CloudHosts, LoginQuery, Services, TokenResponse, unreadable};
+use crate::expiring_cache::{ENDPOINT_TTL, ExpiringCache, expiring};
 use async_trait::async_trait;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
@@ -45,12 +45,8 @@ pub(super) struct Shared {
 impl GoogleLogins {
     /// Creates the adapter with empty caches.
     pub fn new(hosts: CloudHosts) -> Self {
-        let services = Services {
-            hosts,
-            ..Services::default()
-        };
         Self(Arc::new(Shared {
-            services,
+            services: Services::new(hosts),
             ..Shared::default()
         }))
     }
@@ -83,12 +79,12 @@ impl Google for GoogleLogins {
         identity: &GoogleIdentity,
         now: Duration,
     ) -> Result<ClusterEndpoint> {
-        let key = (cluster.clone(), identity.clone());
-        let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
-        let make = async move {
+        let shared = self.0.clone();
+        let make = |(cluster, identity)| async move {
             let endpoint = shared.describe(&cluster, &identity, now).await?;
             Ok((endpoint, now + ENDPOINT_TTL))
         };
+        let key = (cluster.clone(), identity.clone());
         self.0.endpoints.get(key, now, make).await
     }
 
@@ -139,15 +135,14 @@ impl Shared {
     }
 
     async fn token(self: &Arc<Self>, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
-        let (shared, principal) = (self.clone(), identity.clone());
-        let make = async move {
+        let shared = self.clone();
+        let make = |principal: GoogleIdentity| async move {
             let token = shared.exchange(&principal, now).await?;
             let token = match &principal.account {
                 Some(account) => shared.act_as(account, &token).await?,
                 None => token,
             };
-            let end = token.expires;
-            Ok((token, end))
+            Ok(expiring(token))
         };
         self.tokens.get(identity.clone(), now, make).await
     }
@@ -182,9 +177,9 @@ impl Shared {
 
     /// Returns a token of a service account for an assertion that its key signs (RFC 7523).
     async fn token_of_key(self: &Arc<Self>, login: &GoogleLogin, now: Duration) -> Result<Token> {
-        let (shared, owned) = (self.clone(), login.clone());
-        let make = async move {
-            let assertion = assertion(&owned, now)?;
+        let shared = self.clone();
+        let make = |login| async move {
+            let assertion = assertion(&login, now)?;
             let form = [
                 ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
                 ("assertion", &assertion),
@@ -194,8 +189,7 @@ impl Shared {
                 .services
                 .ask("oauth2.googleapis.com/token", query, None);
             let token = answer.await.map(|answer: TokenResponse| answer.at(now))?;
-            let end = token.expires;
-            Ok((token, end))
+            Ok(expiring(token))
         };
         self.tokens_of_keys.get(login.clone(), now, make).await
     }

@@ -20,9 +20,6 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use url::form_urlencoded::Serializer;
 
-/// The time for which the endpoint of a cluster is cached.
-const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
-
 /// The hosts of the clouds' services, which only the operator configures.
 #[derive(Clone, Debug, Default)]
 pub struct CloudHosts {
@@ -73,6 +70,13 @@ enum LoginQuery<'a> {
 }
 
 impl Services {
+    fn new(hosts: CloudHosts) -> Self {
+        Self {
+            hosts,
+            clients: Clients::default(),
+        }
+    }
+
     /// Sends a request to a service, with a bearer token if there is one, and parses the answer.
     async fn ask<T: DeserializeOwned>(
         &self,

@@ -16,13 +16,14 @@ mod tokens;
 
 pub use plugin::Plugin;
 
-use crate::expiring_cache::ExpiringCache;
+use crate::expiring_cache::{ExpiringCache, expiring};
 use async_trait::async_trait;
 use breaker::Breaker;
 use discovery::Discovery;
 use driftless_kernel::ports::{
-    Access, ApiCapabilities, Apply, Changes, Cluster, Clusters, Delete, Deleted, ErrorKind,
-    Impersonation, Login, Page, PatchRequest, PortError, Resource, Result, Token, TokenRequest,
+    Access, ApiCapabilities, ApplyRequest, Changes, Cluster, Clusters, Delete, Deleted, ErrorKind,
+    Impersonation, ListRequest, Login, Page, PatchRequest, PortError, Resource, Result, Token,
+    TokenRequest,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
@@ -259,14 +260,9 @@ impl Cluster for KubeCluster {
         self.forget_if_not_served(resource, answer)
     }
 
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        let answer = self.caller().list(resource, namespace, selector).await;
-        self.forget_if_not_served(resource, answer)
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        let answer = self.caller().list(request).await;
+        self.forget_if_not_served(request.resource, answer)
     }
 
     async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
@@ -286,14 +282,9 @@ impl Cluster for KubeCluster {
         self.forget_if_not_served(resource, answer)
     }
 
-    async fn apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        options: Apply<'_>,
-    ) -> Result<Object> {
-        let answer = self.caller().apply(resource, object, options).await;
-        self.forget_if_not_served(resource, answer)
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
+        let answer = self.caller().apply(request).await;
+        self.forget_if_not_served(request.resource, answer)
     }
 
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
@@ -320,12 +311,8 @@ impl Cluster for KubeCluster {
         self.forget_if_not_served(resource, answer)
     }
     async fn token(&self, request: &TokenRequest, now: Duration) -> Result<Token> {
-        let (own, owned_request) = (self.clone(), request.clone());
-        let make = async move {
-            let token = own.caller().token(&owned_request).await?;
-            let end = token.expires;
-            Ok((token, end))
-        };
+        let own = self.clone();
+        let make = |(_, request)| async move { own.caller().token(&request).await.map(expiring) };
         let key = (self.user.clone(), request.clone());
         self.server.tokens.get(key, now, make).await
     }

@@ -7,8 +7,8 @@ use super::response::{ApiResponse, RequestContext};
 use crate::percent::encode;
 use bytes::{Bytes, BytesMut};
 use driftless_kernel::ports::{
-    Apply, Change, Changes, Delete, Deleted, ErrorKind, Page, Patch, PatchRequest, PortError,
-    Resource, Result,
+    ApplyRequest, Change, Changes, Delete, Deleted, ErrorKind, ListRequest, Page, Patch,
+    PatchRequest, PortError, Resource, Result,
 };
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -292,12 +292,12 @@ impl Caller<'_> {
             .map(Some)
     }
 
-    pub async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
+    pub async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        let ListRequest {
+            resource,
+            namespace,
+            selector,
+        } = *request;
         let mut starts = 0;
         let mut items = Vec::new();
         let mut next = String::new();
@@ -437,20 +437,18 @@ impl Caller<'_> {
         })
     }
 
-    pub async fn apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        options: Apply<'_>,
-    ) -> Result<Object> {
+    pub async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
+        let ApplyRequest {
+            resource,
+            object,
+            manager,
+            force,
+            dry_run,
+        } = *request;
         let mut path = path::object(resource, object.namespace(), object.name())?;
         let operation = format!("PATCH {path}");
-        path.push_str(&format!(
-            "?fieldManager={}&force={}",
-            encode(options.manager),
-            options.force
-        ));
-        if options.dry_run {
+        path.push_str(&format!("?fieldManager={}&force={force}", encode(manager)));
+        if dry_run {
             path.push_str("&dryRun=All");
         }
         let answer = self

@@ -157,7 +157,7 @@ impl Checkout {
     /// # Errors
     /// The commit cannot be read, or is too large.
     pub fn files(&self, commit: &CommitId) -> Result<FileTree> {
-        fetch(&self.repository, &commit.sha, FetchLimits::default())
+        fetch(&self.repository, &commit.sha, &FetchLimits::default())
     }
 }
 

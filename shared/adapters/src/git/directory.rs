@@ -178,7 +178,7 @@ impl DirectoryGit {
             let tree = read(
                 &directory.path,
                 &DirectoryState::at(&directory.path)?,
-                FetchLimits::default(),
+                &FetchLimits::default(),
             )?;
             Ok((directory.path.clone(), tree.unwrap_or_default()))
         };
@@ -249,8 +249,8 @@ impl DirectoryGit {
                 return Ok(known.sha.clone());
             }
             tokio::time::sleep(quiet).await;
-            let of = directory.clone();
-            if let Some(sha) = run(move || of.read(state, limits)).await? {
+            let (of, limits) = (directory.clone(), limits.clone());
+            if let Some(sha) = run(move || of.read(state, &limits)).await? {
                 return Ok(sha);
             }
         }
@@ -387,7 +387,7 @@ impl Directory {
 
     /// Reads the directory and returns the id of its files; `None` if its state is not `state`
     /// before and after.
-    fn read(&self, state: DirectoryState, limits: FetchLimits) -> Result<Option<String>> {
+    fn read(&self, state: DirectoryState, limits: &FetchLimits) -> Result<Option<String>> {
         if DirectoryState::at(&self.path)? != state {
             return Ok(None);
         }
@@ -466,17 +466,22 @@ fn is_part(entry: &DirEntry) -> bool {
 }
 
 /// Reads the files of a directory's state; returns `None` if one of them no longer exists.
-fn read(root: &Path, state: &DirectoryState, limits: FetchLimits) -> Result<Option<FileTree>> {
+fn read(root: &Path, state: &DirectoryState, limits: &FetchLimits) -> Result<Option<FileTree>> {
     let bytes: u64 = state.0.values().map(|(_, size)| size).sum();
-    if bytes > limits.bytes || state.0.len() > limits.files {
-        let message = format!(
-            "{}: more than {} bytes or {} files",
-            root.display(),
-            limits.bytes,
-            limits.files
-        );
-        return Err(PortError::new(ErrorKind::Invalid, message));
-    }
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let fuel = limits.part();
+    let spent = fuel.bytes(bytes);
+    spent
+        .and_then(|()| fuel.nodes(state.0.len()))
+        .map_err(|_| {
+            let message = format!(
+                "{}: more than {} bytes or {} files",
+                root.display(),
+                limits.bytes,
+                limits.files
+            );
+            PortError::new(ErrorKind::Invalid, message)
+        })?;
     let mut tree = FileTree::new();
     for path in state.0.keys() {
         let (kind, content) = match content(path) {

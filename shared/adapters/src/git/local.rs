@@ -3,6 +3,7 @@
 use super::{GitHost, RefSpec, highest};
 use async_trait::async_trait;
 use driftless_flux::GitReference;
+use driftless_fuel::{Fuel, FuelKind};
 use driftless_kernel::ports::{
     Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result, SignedObjects,
 };
@@ -59,7 +60,7 @@ impl GitHost for LocalGit {
     ) -> Result<FileTree> {
         let sha = commit.sha.clone();
         self.run(directory(place)?, move |repository| {
-            fetch(repository, &sha, limits)
+            fetch(repository, &sha, &limits)
         })
         .await
     }
@@ -229,16 +230,15 @@ fn commit<'a>(repository: &'a Repository, sha: &str) -> Result<gix::Commit<'a>> 
 }
 
 /// Reads the files of a commit.
-pub(super) fn fetch(repository: &Repository, sha: &str, limits: FetchLimits) -> Result<FileTree> {
+pub(super) fn fetch(repository: &Repository, sha: &str, limits: &FetchLimits) -> Result<FileTree> {
     let root = commit(repository, sha)?
         .tree_id()
         .map_err(unreadable)?
         .detach();
     let mut walk = Walk {
         repository,
-        limits,
+        fuel: limits.part(),
         tree: FileTree::new(),
-        bytes: 0,
     };
     walk.directory(root, &TreePath::root(), 0)?;
     Ok(walk.tree)
@@ -246,9 +246,8 @@ pub(super) fn fetch(repository: &Repository, sha: &str, limits: FetchLimits) -> 
 
 struct Walk<'a> {
     repository: &'a Repository,
-    limits: FetchLimits,
+    fuel: Fuel,
     tree: FileTree,
-    bytes: u64,
 }
 
 impl Walk<'_> {
@@ -280,13 +279,14 @@ impl Walk<'_> {
 
     fn file(&mut self, id: ObjectId, path: TreePath, kind: EntryKind) -> Result<()> {
         let size = self.repository.find_header(id).map_err(unreadable)?.size();
-        self.bytes = self.bytes.saturating_add(size);
-        if self.bytes > self.limits.bytes || self.tree.index().len() >= self.limits.files {
-            return Err(refused(format!(
-                "more than {} bytes or {} files",
-                self.limits.bytes, self.limits.files
-            )));
-        }
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let spent = self.fuel.bytes(size);
+        spent
+            .and_then(|()| self.fuel.nodes(1))
+            .map_err(|out| match out.which {
+                FuelKind::Nodes => refused(format!("more than {} files", out.limit)),
+                _ => refused(out.to_string()),
+            })?;
         let content = self
             .repository
             .find_blob(id)

@@ -192,6 +192,7 @@ impl GitHost for GitServers {
         remote.limits.unpacked = limits.bytes;
         remote.limits.files = limits.files;
         remote.limits.objects = limits.files.saturating_mul(3);
+        remote.limits.fuel = limits.fuel;
         // The tag is not needed for the files.
         options.tag = None;
         if let GitAuth::Server(server) = auth {

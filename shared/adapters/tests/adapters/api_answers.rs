@@ -1,7 +1,9 @@
 //! Tests of the Kubernetes adapter with answers that a real API server gives only when it fails.
 
 use driftless_adapters::cluster::KubeCluster;
-use driftless_kernel::ports::{Apply, Change, Cluster, ErrorKind, Patch, PatchRequest, Resource};
+use driftless_kernel::ports::{
+    ApplyRequest, Change, Cluster, ErrorKind, ListRequest, Patch, PatchRequest, Resource,
+};
 use driftless_manifest::{Gvk, Object};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -101,7 +103,12 @@ async fn answers_may_be_compressed() {
     let body = Full::new(bytes::Bytes::from(encoder.finish().unwrap()));
     let compressed = with(Response::new(body), "content-encoding", "gzip");
     let script = Script::new([compressed]);
-    let pods = script.cluster().list(&pods(), "a", "").await.unwrap();
+    let resource = pods();
+    let request = ListRequest {
+        namespace: "a",
+        ..ListRequest::all(&resource)
+    };
+    let pods = script.cluster().list(&request).await.unwrap();
     assert_eq!(pods.len(), names.len());
     assert_eq!(*script.encodings.lock().unwrap(), ["gzip"]);
 }
@@ -130,7 +137,10 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
     assert_eq!(script.take_requests().len(), 1);
 
     let object = Object::new(pod("p")).unwrap();
-    let options = Apply {
+    let resource = pods();
+    let request = ApplyRequest {
+        resource: &resource,
+        object: &object,
         manager: "m",
         force: true,
         dry_run: false,
@@ -145,7 +155,7 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
     ] {
         let script = Script::new([status(code, "", "no"), answer(200, &pod("p"))]);
         let cluster = script.cluster();
-        let error = cluster.apply(&pods(), &object, options).await.unwrap_err();
+        let error = cluster.apply(&request).await.unwrap_err();
         assert_eq!(error.kind, kind);
         let patch = "PATCH /api/v1/namespaces/a/pods/p?fieldManager=m&force=true";
         assert_eq!(script.take_requests(), [patch], "{code}");
@@ -189,7 +199,12 @@ async fn a_list_starts_again_when_its_continuation_is_too_old() {
         page(&["b"], "t2"),
         page(&["c"], ""),
     ]);
-    let found = script.cluster().list(&pods(), "", "x=y").await.unwrap();
+    let resource = pods();
+    let request = ListRequest {
+        selector: "x=y",
+        ..ListRequest::all(&resource)
+    };
+    let found = script.cluster().list(&request).await.unwrap();
     let names: Vec<&str> = found.iter().map(Object::name).collect();
     assert_eq!(names, ["b", "c"], "no item of the first try");
     let asked = script.take_requests();
@@ -204,7 +219,7 @@ async fn a_list_starts_again_when_its_continuation_is_too_old() {
     });
     let error = Script::new(always)
         .cluster()
-        .list(&pods(), "", "")
+        .list(&ListRequest::all(&pods()))
         .await
         .unwrap_err();
     assert!(error.message.contains("too old"), "{error}");
@@ -250,7 +265,7 @@ async fn answers_of_other_servers_are_errors_and_not_absent_or_empty() {
         );
         let error = Script::new([second])
             .cluster()
-            .list(&pods(), "", "")
+            .list(&ListRequest::all(&pods()))
             .await
             .unwrap_err();
         assert_eq!(error.kind, kind, "{code}: {error}");

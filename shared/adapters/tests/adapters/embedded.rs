@@ -9,7 +9,9 @@ use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
 use driftless_kernel::kubeconfig::{Options, parse};
-use driftless_kernel::ports::{Apply, Cluster, Clusters, ErrorKind, Impersonation, Login, Secret};
+use driftless_kernel::ports::{
+    ApplyRequest, Cluster, Clusters, ErrorKind, Impersonation, Login, Secret,
+};
 use driftless_manifest::{Gvk, Object};
 use futures::io::AsyncBufReadExt;
 use futures::{StreamExt, TryStreamExt};
@@ -33,12 +35,14 @@ async fn apply(
 ) -> Result<Object, driftless_kernel::ports::PortError> {
     let gvk = Gvk::new("v1", "ConfigMap");
     let resource = cluster.resource(&gvk).await?.unwrap();
-    let options = Apply {
+    let request = ApplyRequest {
+        resource: &resource,
+        object: &config_map(name),
         manager: "test",
         force: true,
         dry_run: false,
     };
-    cluster.apply(&resource, &config_map(name), options).await
+    cluster.apply(&request).await
 }
 
 fn request(uri: &str) -> http::Request<Vec<u8>> {

@@ -1,14 +1,14 @@
 //! The variable `authorizer` of expressions: questions to the server's own RBAC.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use ::cel::common::types::{STRING_TYPE, Type};
-use ::cel::common::value::{CowVal, StaticVal, Val};
-use ::cel::{DeclarationError, Env, ExecutionError};
+use ::cel::common::value::CowVal;
+use ::cel::{DeclarationError, Env};
 use driftless_cel::functions::{string, text, truth};
 
 use crate::authorization::{Attributes, decide};
+use crate::expressions::own_type::{own, own_type};
 use crate::store::state::State;
 use crate::user::User;
 
@@ -90,42 +90,11 @@ struct Decision {
     reason: String,
 }
 
-/// Makes a Rust type a value of the language.
-macro_rules! value {
-    ($name:ident, $cel:ident) => {
-        impl Val for $name {
-            fn get_type(&self) -> &Type {
-                <Self as Val>::cel_type()
-            }
-
-            fn cel_type() -> &'static Type {
-                &$cel
-            }
-
-            fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-                Box::new(self.clone())
-            }
-
-            fn as_any(&self) -> Option<&dyn Any> {
-                Some(self)
-            }
-        }
-
-        impl StaticVal for $name {}
-    };
-}
-
-value!(Authorizer, AUTHORIZER);
-value!(PathCheck, PATH);
-value!(GroupCheck, GROUP);
-value!(ResourceCheck, RESOURCE);
-value!(Decision, DECISION);
-
-fn own<'a, T: StaticVal>(args: &'a [CowVal<'_, '_>]) -> Result<&'a T, ExecutionError> {
-    args.first()
-        .and_then(|arg| arg.downcast_ref::<T>())
-        .ok_or(ExecutionError::MissingArgumentOrTarget)
-}
+own_type!(Authorizer, AUTHORIZER);
+own_type!(PathCheck, PATH);
+own_type!(GroupCheck, GROUP);
+own_type!(ResourceCheck, RESOURCE);
+own_type!(Decision, DECISION);
 
 /// Declares the functions of the authorizer.
 ///
@@ -138,7 +107,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         AUTHORIZER.to_owned(),
         vec![STRING_TYPE],
         |args| {
-            let mut question = own::<Authorizer>(&args)?.0.clone();
+            let mut question = own::<Authorizer>(&args, 0)?.0.clone();
             question.path = Some(text(&args, 1)?.to_owned());
             Ok(CowVal::owned(PathCheck(question)))
         },
@@ -149,7 +118,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         AUTHORIZER.to_owned(),
         vec![STRING_TYPE],
         |args| {
-            let mut question = own::<Authorizer>(&args)?.0.clone();
+            let mut question = own::<Authorizer>(&args, 0)?.0.clone();
             question.group = text(&args, 1)?.to_owned();
             Ok(CowVal::owned(GroupCheck(question)))
         },
@@ -160,7 +129,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         AUTHORIZER.to_owned(),
         vec![STRING_TYPE, STRING_TYPE],
         |args| {
-            let mut question = own::<Authorizer>(&args)?.0.clone();
+            let mut question = own::<Authorizer>(&args, 0)?.0.clone();
             let (namespace, name) = (text(&args, 1)?, text(&args, 2)?);
             question.user = User {
                 name: format!("system:serviceaccount:{namespace}:{name}"),
@@ -180,7 +149,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         GROUP.to_owned(),
         vec![STRING_TYPE],
         |args| {
-            let mut question = own::<GroupCheck>(&args)?.0.clone();
+            let mut question = own::<GroupCheck>(&args, 0)?.0.clone();
             question.resource = text(&args, 1)?.to_owned();
             Ok(CowVal::owned(ResourceCheck(question)))
         },
@@ -195,23 +164,25 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         )
     };
     member(env, "subresource", |args| {
-        let mut question = own::<ResourceCheck>(&args)?.0.clone();
+        let mut question = own::<ResourceCheck>(&args, 0)?.0.clone();
         question.subresource = text(&args, 1)?.to_owned();
         Ok(CowVal::owned(ResourceCheck(question)))
     })?;
     member(env, "namespace", |args| {
-        let mut question = own::<ResourceCheck>(&args)?.0.clone();
+        let mut question = own::<ResourceCheck>(&args, 0)?.0.clone();
         question.namespace = text(&args, 1)?.to_owned();
         Ok(CowVal::owned(ResourceCheck(question)))
     })?;
     member(env, "name", |args| {
-        let mut question = own::<ResourceCheck>(&args)?.0.clone();
+        let mut question = own::<ResourceCheck>(&args, 0)?.0.clone();
         question.name = text(&args, 1)?.to_owned();
         Ok(CowVal::owned(ResourceCheck(question)))
     })?;
     member(env, "check", |args| {
         let verb = text(&args, 1)?;
-        Ok(CowVal::owned(own::<ResourceCheck>(&args)?.0.decide(verb)))
+        Ok(CowVal::owned(
+            own::<ResourceCheck>(&args, 0)?.0.decide(verb),
+        ))
     })?;
     env.add_member_overload(
         "check",
@@ -220,7 +191,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         vec![STRING_TYPE],
         |args| {
             let verb = text(&args, 1)?;
-            Ok(CowVal::owned(own::<PathCheck>(&args)?.0.decide(verb)))
+            Ok(CowVal::owned(own::<PathCheck>(&args, 0)?.0.decide(verb)))
         },
     )?;
     let decision = |env: &mut Env, name: &str, op| {
@@ -233,10 +204,10 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         )
     };
     decision(env, "allowed", |args| {
-        Ok(truth(own::<Decision>(&args)?.allowed))
+        Ok(truth(own::<Decision>(&args, 0)?.allowed))
     })?;
     decision(env, "reason", |args| {
-        Ok(string(own::<Decision>(&args)?.reason.clone()))
+        Ok(string(own::<Decision>(&args, 0)?.reason.clone()))
     })?;
     // RBAC in this server always decides.
     decision(env, "errored", |_| Ok(truth(false)))?;

@@ -10,11 +10,12 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::objects::{Key, Map};
 use ::cel::{Env, ExecutionError, StructType, Value as Cel};
 use driftless_cel::{Data, Size};
+use driftless_fuel::Tank;
 use serde_json::{Value, json};
 
 use super::authorizer::{self, AccessRequest, Authorizer};
 use super::policies::{Matched, Request, namespace, to_version};
-use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, library};
+use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, check_fuel, library};
 use crate::registry::policy::POLICY_VARIABLES;
 use crate::store::state::State;
 use crate::values::text;
@@ -81,6 +82,7 @@ pub(super) struct Evaluation<'a> {
     matched: &'a Matched,
     values: BTreeMap<&'static str, Value>,
     variables: OnceCell<Variables>,
+    fuel: Tank,
 }
 
 /// The values of a policy's variables, and the errors of the others.
@@ -124,6 +126,7 @@ impl<'a> Evaluation<'a> {
             matched,
             values,
             variables: OnceCell::new(),
+            fuel: check_fuel(),
         }
     }
 
@@ -184,7 +187,10 @@ impl<'a> Evaluation<'a> {
         } else {
             environment(&expression.types).map(Arc::new)
         };
-        let mut data = Data::new(env.map_err(|error| Failure::Evaluation(error.into()))?);
+        let mut data = Data::new(
+            env.map_err(|error| Failure::Evaluation(error.into()))?,
+            &self.fuel,
+        );
         let read = self
             .values
             .iter()

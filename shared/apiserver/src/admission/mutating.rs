@@ -98,13 +98,7 @@ fn pass(
                     ));
                 }
             };
-            let concerned = policies::matches(state, &start, &binding["spec"]["matchResources"]);
-            let params = match concerned {
-                Ok(None) => continue,
-                Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(detail) => Err(detail.into()),
-            };
-            let params = match params {
+            let params = match policies::params(state, &start, &policy, binding) {
                 Ok(params) => params,
                 Err(detail) => {
                     refuse(format!("failed to configure binding: {detail}"));

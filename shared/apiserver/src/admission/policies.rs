@@ -113,7 +113,7 @@ pub(super) fn matching(
 ///
 /// # Errors
 /// A selector that is not valid.
-pub(super) fn matches(
+fn matches(
     state: &State,
     request: &Request<'_>,
     criteria: &Value,
@@ -225,17 +225,21 @@ pub(super) fn to_version(request: &Request<'_>, to: &Resource, object: &Value) -
 }
 
 /// Returns the parameters of a binding: one `None` if the policy has no `paramKind`, an empty list
-/// if they are missing and the binding allows that.
+/// if the binding does not match the request, or if they are missing and the binding allows that.
 ///
 /// # Errors
 /// A kind that is not served, a reference that does not fit, and missing parameters that the
 /// binding denies.
 pub(super) fn params(
     state: &State,
+    request: &Request<'_>,
     policy: &Value,
     binding: &Value,
-    namespace: &str,
-) -> Result<Vec<Option<Arc<Value>>>, String> {
+) -> Result<Vec<Option<Arc<Value>>>, GoError> {
+    if matches(state, request, &binding["spec"]["matchResources"])?.is_none() {
+        return Ok(Vec::new());
+    }
+    let namespace = request.namespace;
     let kind = &policy["spec"]["paramKind"];
     let reference = &binding["spec"]["paramRef"];
     if kind.is_null() || reference.is_null() {
@@ -246,10 +250,10 @@ pub(super) fn params(
         .resources()
         .find(|resource| resource.api_version == version && resource.kind == name)
         .ok_or_else(|| {
-            format!(
-                "failed to find resource referenced by paramKind: '{}'",
-                go_kind(version, name)
-            )
+            let kind = go_kind(version, name);
+            GoError::new(format!(
+                "failed to find resource referenced by paramKind: '{kind}'"
+            ))
         })?;
     let within = text(reference, "/namespace");
     let within = match (resource.namespaced, within) {

@@ -64,14 +64,7 @@ pub(crate) fn validate(
         };
         for binding in &matched.bindings {
             let bound = text(binding, "/metadata/name");
-            let criteria = &binding["spec"]["matchResources"];
-            let concerned = policies::matches(state, request, criteria);
-            let params = match concerned {
-                Ok(None) => continue,
-                Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(detail) => Err(detail.into()),
-            };
-            let params = match params {
+            let params = match policies::params(state, request, &policy, binding) {
                 Ok(params) => params,
                 Err(detail) => {
                     if !ignores_failures(&policy) {

@@ -9,26 +9,13 @@ use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 use driftless_cel::functions::{self, integer, items, number, string, text, truth};
 use driftless_cel::tree::UNUSED;
 use driftless_go::Error as GoError;
+use driftless_manifest::pointer;
 
 use super::{network, quantity};
 
-/// Types that can be named.
-pub(super) const NAMES: [&str; 14] = [
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "optional_type",
-    "net",
-    "kubernetes",
-    "google",
-];
+/// Types that can be named, besides [`TYPES`](driftless_cel::functions::TYPES), and their
+/// namespaces.
+pub(super) const NAMES: [&str; 4] = ["optional_type", "net", "kubernetes", "google"];
 
 /// The functions that can be called; a call of another one does not compile.
 ///
@@ -175,11 +162,7 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         "jsonpatch.escapeKey",
         "string_jsonpatch_escapeKey_string",
         vec![STRING_TYPE],
-        |args| {
-            Ok(string(
-                text(&args, 0)?.replace('~', "~0").replace('/', "~1"),
-            ))
-        },
+        |args| Ok(string(pointer::escape(text(&args, 0)?))),
     )?;
     quantity::declare(env)?;
     network::declare(env)
@@ -282,11 +265,9 @@ fn lists(env: &mut Env) -> Result<(), DeclarationError> {
         LIST_TYPE,
         vec![DYN_TYPE],
         |args| {
-            let item = args.get(1).ok_or(ExecutionError::MissingArgumentOrTarget)?;
-            let found = items(&args, 0)?
-                .iter()
-                .position(|other| other.equals(item.as_ref()));
-            Ok(position(found))
+            place(&args, |all, wanted| {
+                all.iter().position(|one| one.equals(wanted))
+            })
         },
     )?;
     env.add_member_overload(
@@ -295,17 +276,22 @@ fn lists(env: &mut Env) -> Result<(), DeclarationError> {
         LIST_TYPE,
         vec![DYN_TYPE],
         |args| {
-            let item = args.get(1).ok_or(ExecutionError::MissingArgumentOrTarget)?;
-            let found = items(&args, 0)?
-                .iter()
-                .rposition(|other| other.equals(item.as_ref()));
-            Ok(position(found))
+            place(&args, |all, wanted| {
+                all.iter().rposition(|one| one.equals(wanted))
+            })
         },
     )
 }
 
-fn position<'b, 'v>(found: Option<usize>) -> CowVal<'b, 'v> {
-    integer(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
+/// Returns the place of the second argument in the first one, a list; -1 if it is not there.
+fn place<'b, 'v>(
+    args: &[CowVal<'b, 'v>],
+    find: fn(&[&dyn Val], &dyn Val) -> Option<usize>,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let wanted = args.get(1).ok_or(ExecutionError::MissingArgumentOrTarget)?;
+    let found = find(&items(args, 0)?, wanted.as_ref());
+    let place = found.and_then(|at| i64::try_from(at).ok());
+    Ok(integer(place.unwrap_or(-1)))
 }
 
 /// Declares Kubernetes' functions for regular expressions.

@@ -4,11 +4,14 @@
 pub(crate) mod library;
 mod name_resolution;
 mod network;
+pub(crate) mod own_type;
 mod quantity;
 
 use driftless_go::Error as GoError;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
+
+use driftless_fuel::{FuelLimits, Tank};
 
 use driftless_cel::{Data, Env, ExecutionError, Limits, ParseError, Value as Cel, describe};
 
@@ -20,7 +23,20 @@ const LIMITS: Limits = Limits {
     operators: 800,
     work: 1 << 28,
     text: 16 << 20,
+    steps: 40_000_000,
 };
+
+/// The limits of all rules that one object is checked with, and of all expressions of one policy for
+/// one request.
+const CHECK_FUEL: FuelLimits = FuelLimits {
+    steps: 100_000_000,
+    ..FuelLimits::NONE
+};
+
+/// Returns the fuel of the expressions of one check.
+pub(crate) fn check_fuel() -> Tank {
+    Tank::new(CHECK_FUEL)
+}
 
 /// The real server's message for an evaluation that costs too much.
 pub(crate) const OUT_OF_BUDGET: &str =
@@ -158,7 +174,7 @@ mod tests {
             "spec": {"replicas": 3, "images": ["a:1", "b:2"], "memory": "512Mi"},
         });
         let expression = Expression::compile(text, &["object"])?;
-        let mut data = Data::new(base()?);
+        let mut data = Data::new(base()?, &check_fuel());
         data.add("object", &object);
         let found = expression.evaluate(&data);
         let found = found.map_err(|failure| format!("{failure:?}"))?;
@@ -252,7 +268,7 @@ mod tests {
         let object = json!({"list": vec![1; 2000]});
         let text = "object.list.all(a, object.list.all(b, object.list.all(c, a == b && b == c)))";
         let expression = Expression::compile(text, &["object"]).expect("a valid expression");
-        let mut data = Data::new(base().expect("the library"));
+        let mut data = Data::new(base().expect("the library"), &check_fuel());
         data.add("object", &object);
         let found = expression.evaluate(&data);
         assert_eq!(found, Err(Failure::Budget));

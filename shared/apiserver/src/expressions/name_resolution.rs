@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ::cel::common::ast::EntryExpr;
+use driftless_cel::functions::TYPES;
 use driftless_cel::tree::{children, invalid_pattern, walk};
 use driftless_cel::{Expr, IdedExpr};
 
@@ -56,7 +57,10 @@ impl<'a> Scope<'a> {
         match &node.expr {
             Expr::Ident(name) => {
                 let name = name.as_str();
-                if !bound.contains(&name) && !NAMES.contains(&name) {
+                if ![bound, &TYPES, &NAMES]
+                    .iter()
+                    .any(|all| all.contains(&name))
+                {
                     if !self.outside.contains(&name) {
                         return Err(undeclared(name));
                     }

@@ -1,13 +1,14 @@
 //! Addresses, networks and URLs in expressions.
 
-use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ::cel::common::types::{CelList, CelMap, CelString, STRING_TYPE, Type};
-use ::cel::common::value::{CowVal, StaticVal, Val};
+use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use driftless_cel::functions::{integer, string, text, truth};
+
+use super::own_type::{own, own_type};
 
 static IP: Type = Type::new_unspecified_type("net.IP");
 static CIDR: Type = Type::new_unspecified_type("net.CIDR");
@@ -31,47 +32,9 @@ struct Url {
     query: String,
 }
 
-/// Makes a Rust type a value of the language.
-macro_rules! value {
-    ($name:ident, $cel:ident) => {
-        impl Val for $name {
-            fn get_type(&self) -> &Type {
-                <Self as Val>::cel_type()
-            }
-
-            fn cel_type() -> &'static Type {
-                &$cel
-            }
-
-            fn equals(&self, other: &dyn Val) -> bool {
-                other.downcast_ref::<Self>() == Some(self)
-            }
-
-            fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-                Box::new(self.clone())
-            }
-
-            fn as_any(&self) -> Option<&dyn Any> {
-                Some(self)
-            }
-        }
-
-        impl StaticVal for $name {}
-    };
-}
-
-value!(Address, IP);
-value!(Network, CIDR);
-value!(Url, URL);
-
-fn read<'a, T: StaticVal>(
-    args: &'a [CowVal<'_, '_>],
-    index: usize,
-) -> Result<&'a T, ExecutionError> {
-    args.get(index)
-        .and_then(|arg| arg.downcast_ref::<T>())
-        .ok_or(ExecutionError::MissingArgumentOrTarget)
-}
+own_type!(Address, IP, equal);
+own_type!(Network, CIDR, equal);
+own_type!(Url, URL, equal);
 
 /// Parses an IP address as Kubernetes does: without zones, and without IPv4 within IPv6.
 fn address(written: &str) -> Option<IpAddr> {
@@ -203,35 +166,35 @@ fn addresses(env: &mut Env) -> Result<(), DeclarationError> {
         },
     )?;
     env.add_overload("string", "ip_to_string", vec![IP.to_owned()], |args| {
-        Ok(string(read::<Address>(&args, 0)?.0.to_string()))
+        Ok(string(own::<Address>(&args, 0)?.0.to_string()))
     })?;
     let member = |env: &mut Env, name: &str, op| {
         env.add_member_overload(name, &format!("ip_{name}"), IP.to_owned(), vec![], op)
     };
     member(env, "family", |args| {
-        Ok(integer(if read::<Address>(&args, 0)?.0.is_ipv4() {
+        Ok(integer(if own::<Address>(&args, 0)?.0.is_ipv4() {
             4
         } else {
             6
         }))
     })?;
     member(env, "isUnspecified", |args| {
-        Ok(truth(read::<Address>(&args, 0)?.0.is_unspecified()))
+        Ok(truth(own::<Address>(&args, 0)?.0.is_unspecified()))
     })?;
     member(env, "isLoopback", |args| {
-        Ok(truth(read::<Address>(&args, 0)?.0.is_loopback()))
+        Ok(truth(own::<Address>(&args, 0)?.0.is_loopback()))
     })?;
     member(env, "isLinkLocalMulticast", |args| {
-        Ok(truth(match read::<Address>(&args, 0)?.0 {
+        Ok(truth(match own::<Address>(&args, 0)?.0 {
             IpAddr::V4(own) => own.octets()[..3] == [224, 0, 0],
             IpAddr::V6(own) => own.segments()[0] & 0xff0f == 0xff02,
         }))
     })?;
     member(env, "isLinkLocalUnicast", |args| {
-        Ok(truth(is_link_local(read::<Address>(&args, 0)?.0)))
+        Ok(truth(is_link_local(own::<Address>(&args, 0)?.0)))
     })?;
     member(env, "isGlobalUnicast", |args| {
-        let own = read::<Address>(&args, 0)?.0;
+        let own = own::<Address>(&args, 0)?.0;
         let broadcast = matches!(own, IpAddr::V4(own) if own.is_broadcast());
         let other =
             own.is_unspecified() || own.is_loopback() || own.is_multicast() || is_link_local(own);
@@ -262,7 +225,7 @@ fn networks(env: &mut Env) -> Result<(), DeclarationError> {
         Ok(CowVal::owned(network(text(&args, 0)?)?))
     })?;
     env.add_overload("string", "cidr_to_string", vec![CIDR.to_owned()], |args| {
-        let own: &Network = read(&args, 0)?;
+        let own: &Network = own(&args, 0)?;
         Ok(string(format!("{}/{}", own.address, own.length)))
     })?;
     let member = |env: &mut Env, name: &str, id: &str, args: Vec<Type>, op| {
@@ -281,7 +244,7 @@ fn networks(env: &mut Env) -> Result<(), DeclarationError> {
                     format!("IP Address {written:?} parse error during conversion from string"),
                 )
             })?;
-            Ok(truth(read::<Network>(&args, 0)?.holds(other)))
+            Ok(truth(own::<Network>(&args, 0)?.holds(other)))
         },
     )?;
     member(
@@ -291,7 +254,7 @@ fn networks(env: &mut Env) -> Result<(), DeclarationError> {
         vec![IP.to_owned()],
         |args| {
             Ok(truth(
-                read::<Network>(&args, 0)?.holds(read::<Address>(&args, 1)?.0),
+                own::<Network>(&args, 0)?.holds(own::<Address>(&args, 1)?.0),
             ))
         },
     )?;
@@ -303,23 +266,23 @@ fn networks(env: &mut Env) -> Result<(), DeclarationError> {
         "containsCIDR",
         "cidr_contains_cidr_string",
         vec![STRING_TYPE],
-        |args| Ok(truth(within(read(&args, 0)?, &network(text(&args, 1)?)?))),
+        |args| Ok(truth(within(own(&args, 0)?, &network(text(&args, 1)?)?))),
     )?;
     member(
         env,
         "containsCIDR",
         "cidr_contains_cidr",
         vec![CIDR.to_owned()],
-        |args| Ok(truth(within(read(&args, 0)?, read(&args, 1)?))),
+        |args| Ok(truth(within(own(&args, 0)?, own(&args, 1)?))),
     )?;
     member(env, "ip", "cidr_ip", vec![], |args| {
-        Ok(CowVal::owned(Address(read::<Network>(&args, 0)?.address)))
+        Ok(CowVal::owned(Address(own::<Network>(&args, 0)?.address)))
     })?;
     member(env, "masked", "cidr_masked", vec![], |args| {
-        Ok(CowVal::owned(read::<Network>(&args, 0)?.masked()))
+        Ok(CowVal::owned(own::<Network>(&args, 0)?.masked()))
     })?;
     member(env, "prefixLength", "cidr_prefix_length", vec![], |args| {
-        Ok(integer(read::<Network>(&args, 0)?.length.into()))
+        Ok(integer(own::<Network>(&args, 0)?.length.into()))
     })
 }
 
@@ -338,13 +301,13 @@ fn urls(env: &mut Env) -> Result<(), DeclarationError> {
         env.add_member_overload(name, &format!("url_{name}"), URL.to_owned(), vec![], op)
     };
     member(env, "getScheme", |args| {
-        Ok(string(read::<Url>(&args, 0)?.scheme.clone()))
+        Ok(string(own::<Url>(&args, 0)?.scheme.clone()))
     })?;
     member(env, "getHost", |args| {
-        Ok(string(read::<Url>(&args, 0)?.host.clone()))
+        Ok(string(own::<Url>(&args, 0)?.host.clone()))
     })?;
     member(env, "getHostname", |args| {
-        let (host, _) = read::<Url>(&args, 0)?.host_and_port();
+        let (host, _) = own::<Url>(&args, 0)?.host_and_port();
         Ok(string(
             host.trim_start_matches('[')
                 .trim_end_matches(']')
@@ -352,14 +315,14 @@ fn urls(env: &mut Env) -> Result<(), DeclarationError> {
         ))
     })?;
     member(env, "getPort", |args| {
-        Ok(string(read::<Url>(&args, 0)?.host_and_port().1.to_owned()))
+        Ok(string(own::<Url>(&args, 0)?.host_and_port().1.to_owned()))
     })?;
     member(env, "getEscapedPath", |args| {
-        Ok(string(read::<Url>(&args, 0)?.path.clone()))
+        Ok(string(own::<Url>(&args, 0)?.path.clone()))
     })?;
     member(env, "getQuery", |args| {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for pair in read::<Url>(&args, 0)?
+        for pair in own::<Url>(&args, 0)?
             .query
             .split('&')
             .filter(|pair| !pair.is_empty())

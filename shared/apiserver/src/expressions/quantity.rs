@@ -1,49 +1,23 @@
 //! Quantities in expressions: `quantity('1Gi').isLessThan(..)`.
 
-use std::any::Any;
-
 use ::cel::common::types::{CelDouble, INT_TYPE, STRING_TYPE, Type};
-use ::cel::common::value::{CowVal, StaticVal, Val};
+use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env, ExecutionError};
 use driftless_cel::functions::{integer, number, text, truth};
 
+use super::own_type::{own, own_type};
 use crate::values::quantity;
 
 static QUANTITY: Type = Type::new_unspecified_type("kubernetes.Quantity");
 
 /// A quantity in thousandths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Quantity(i128);
 
-impl Val for Quantity {
-    fn get_type(&self) -> &Type {
-        <Self as Val>::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        &QUANTITY
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        other.downcast_ref::<Self>() == Some(self)
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-        Box::new(*self)
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-}
-
-impl StaticVal for Quantity {}
+own_type!(Quantity, QUANTITY, equal);
 
 fn of(args: &[CowVal<'_, '_>], index: usize) -> Result<i128, ExecutionError> {
-    args.get(index)
-        .and_then(|arg| arg.downcast_ref::<Quantity>())
-        .map(|quantity| quantity.0)
-        .ok_or(ExecutionError::MissingArgumentOrTarget)
+    own(args, index).map(|quantity: &Quantity| quantity.0)
 }
 
 fn whole(value: i128) -> Option<i64> {

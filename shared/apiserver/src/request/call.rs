@@ -89,18 +89,9 @@ impl Call<'_> {
         object: Value,
         dry_run: bool,
     ) -> Result<Value, ApiError> {
-        let guards = Guards::new(&self.user);
-        let mut write = Write {
-            resource,
-            namespace: &self.target.namespace,
-            subresource: self.target.sub(),
-            clock: &mut self.clock,
-            dry_run,
-            admit: &guards,
-        };
-        let stored = registry::create(state, &mut write, object);
-        self.warnings.append(&mut guards.warnings.into_inner());
-        stored
+        self.store(resource, dry_run, |write, _| {
+            registry::create(state, write, object)
+        })
     }
 
     /// Stores a changed object: see [`registry::change`].
@@ -115,6 +106,18 @@ impl Call<'_> {
         new: Value,
         dry_run: bool,
     ) -> Result<Value, ApiError> {
+        self.store(resource, dry_run, |write, name| {
+            registry::change(state, write, name, live, new)
+        })
+    }
+
+    /// Stores what `store` makes, for the user and the name of the request.
+    fn store(
+        &mut self,
+        resource: &Resource,
+        dry_run: bool,
+        store: impl FnOnce(&mut Write<'_>, &str) -> Result<Value, ApiError>,
+    ) -> Result<Value, ApiError> {
         let guards = Guards::new(&self.user);
         let mut write = Write {
             resource,
@@ -124,7 +127,7 @@ impl Call<'_> {
             dry_run,
             admit: &guards,
         };
-        let stored = registry::change(state, &mut write, &self.target.name, live, new);
+        let stored = store(&mut write, &self.target.name);
         self.warnings.append(&mut guards.warnings.into_inner());
         stored
     }

@@ -132,9 +132,15 @@ impl Request {
 
     /// Sets a JSON body, and its content type.
     #[must_use]
-    pub fn with_json(mut self, body: &Value) -> Self {
-        self.body = body.to_string().into_bytes();
-        self.with_header("content-type", JSON)
+    pub fn with_json(self, body: &Value) -> Self {
+        self.with_body(JSON, body.to_string())
+    }
+
+    /// Sets a body, and its content type.
+    #[must_use]
+    pub fn with_body(mut self, media: &str, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self.with_header("content-type", media)
     }
 
     /// Returns a header's value; empty when it is absent.

@@ -1,5 +1,7 @@
 //! The query of a URL, and the escapes of URLs.
 
+use percent_encoding::percent_decode_str;
+
 /// The parameters of a request, decoded.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(String, String)>);
@@ -48,24 +50,6 @@ impl Query {
 
 /// Decodes `%XX` and `+`.
 pub(crate) fn decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escaped = (byte == b'%')
-            .then(|| text.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match escaped {
-            Some(value) => {
-                out.push(value);
-                at += 3;
-            }
-            None => {
-                out.push(if byte == b'+' { b' ' } else { byte });
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }

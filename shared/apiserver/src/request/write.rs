@@ -12,9 +12,11 @@ use crate::request::checks::{
 use crate::request::message::Response;
 use crate::request::options::Options;
 use crate::request::scale;
+use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::json::Document;
 use crate::values::{set, take, text};
+use serde_json::Value;
 
 /// Creates an object.
 ///
@@ -23,17 +25,7 @@ use crate::values::{set, take, text};
 pub(crate) fn create(state: &mut State, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let options = Options::read(call, "CreateOptions", None)?;
     let resource = std::sync::Arc::clone(&call.target.resource);
-    let Document {
-        value,
-        duplicate_fields,
-    } = body_object(call, &resource)?;
-    check_duplicate_fields(
-        &duplicate_fields,
-        &resource,
-        options.validation,
-        &mut call.warnings,
-    )?;
-    let mut object = objects::read(&resource, &value, options.validation, &mut call.warnings)?;
+    let (_, mut object) = read_object(call, &resource, &options)?;
     let now = call.clock.stamp();
     dedup_owners(&mut object, &mut call.warnings);
     call.warnings
@@ -70,6 +62,22 @@ pub(crate) fn create(state: &mut State, call: &mut Call<'_>) -> Result<Response,
     call.object(&resource, 201, object)
 }
 
+/// Reads the object in the body; returns it as the client sent it, and as the kind has it.
+fn read_object(
+    call: &mut Call<'_>,
+    resource: &Resource,
+    options: &Options,
+) -> Result<(Value, Value), ApiError> {
+    let Document {
+        value,
+        duplicate_fields,
+    } = body_object(call, resource)?;
+    let (validation, warnings) = (options.validation, &mut call.warnings);
+    check_duplicate_fields(&duplicate_fields, resource, validation, warnings)?;
+    let object = objects::read(resource, &value, validation, warnings)?;
+    Ok((value, object))
+}
+
 /// Replaces an object.
 ///
 /// # Errors
@@ -80,17 +88,7 @@ pub(crate) fn update(state: &mut State, call: &mut Call<'_>) -> Result<Response,
     if call.target.sub() == "scale" {
         return scale::update(state, call, &options);
     }
-    let Document {
-        value,
-        duplicate_fields,
-    } = body_object(call, &resource)?;
-    check_duplicate_fields(
-        &duplicate_fields,
-        &resource,
-        options.validation,
-        &mut call.warnings,
-    )?;
-    let mut new = objects::read(&resource, &value, options.validation, &mut call.warnings)?;
+    let (value, mut new) = read_object(call, &resource, &options)?;
     match_namespace(&call.target.namespace, &mut new)?;
     let name = name_of_url(&call.target.name, &new)?;
     let live = call.live(state)?;

@@ -62,15 +62,9 @@ impl Subject for Embedded {
         headers: &[(String, String)],
         body: Option<&str>,
     ) -> Answer {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let request = Request {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers: headers.to_vec(),
-            body: body.unwrap_or_default().as_bytes().to_vec(),
-            user: self.user(headers),
-        };
+        let mut request = Request::new(method, path, self.user(headers));
+        request.headers = headers.to_vec();
+        request.body = body.unwrap_or_default().into();
         self.asked += 1;
         let response = self.server.handle(&request, clock(self.asked));
         let warnings = response

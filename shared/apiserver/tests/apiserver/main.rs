@@ -10,6 +10,7 @@
     reason = "tests read their corpus and say what they found"
 )]
 
+mod client;
 mod contract;
 mod merge;
 mod policies;

@@ -1,57 +1,29 @@
 //! Admission policies: the requests that they apply to, their answers, and their changes. The
 //! messages are those of k8s.io/apiserver 0.36 (pkg/admission/plugin/policy).
 
-use driftless_apiserver::{Clock, Request, Response, Server, User};
+use super::client::Client;
+use driftless_apiserver::Response;
 use serde_json::{Value, json};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-struct Client {
-    server: Server,
-    asked: u64,
-}
-
-fn clock(seed: u64) -> Clock {
-    Clock {
-        now: "2026-01-01T00:00:00Z".parse().unwrap(),
-        seed: u128::from(seed) << 64,
-    }
-}
-
 impl Client {
-    fn new() -> Self {
-        Self {
-            server: Server::new(clock(0)),
-            asked: 0,
-        }
-    }
-
-    fn ask(&mut self, method: &str, target: &str, body: &Value) -> Response {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        self.asked += 1;
-        let media = if method == "PATCH" {
-            "application/apply-patch+yaml"
-        } else {
-            "application/json"
+    /// Sends an object; a patch is an apply.
+    fn submit(&mut self, method: &str, target: &str, body: &Value) -> Response {
+        let media = match method {
+            "PATCH" => "application/apply-patch+yaml",
+            _ => "application/json",
         };
-        let request = Request {
-            method: method.into(),
-            path: path.into(),
-            query: query.into(),
-            headers: vec![("content-type".into(), media.into())],
-            body: if body.is_null() {
-                Vec::new()
-            } else {
-                body.to_string().into_bytes()
-            },
-            user: User::admin("admin"),
+        let body = match body.is_null() {
+            true => String::new(),
+            false => body.to_string(),
         };
-        self.server.handle(&request, clock(self.asked))
+        self.ask(method, target, media, body.as_bytes())
     }
 
     fn make(&mut self, target: &str, body: &Value) -> Value {
-        let response = self.ask("POST", target, body);
+        let response = self.submit("POST", target, body);
         let value = response.value().unwrap().clone();
         assert_eq!(response.status, 201, "{value}");
         value
@@ -87,7 +59,7 @@ impl Client {
 
     /// Creates an object. Returns the HTTP status, the message, and the warnings.
     fn create(&mut self, object: &Value) -> (u16, String, Vec<String>) {
-        outcome(&self.ask("POST", MAPS, object))
+        outcome(&self.submit("POST", MAPS, object))
     }
 }
 
@@ -143,7 +115,7 @@ fn a_validation_denies_with_the_message_of_the_real_server() {
         let mut client = Client::new();
         client.policy(json!({"validations": [validation]}), &["Deny"]);
         let bare = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-        let response = client.ask("POST", MAPS, &bare);
+        let response = client.submit("POST", MAPS, &bare);
         let answer = response.value().unwrap();
         let denied = format!(
             "ValidatingAdmissionPolicy 'rule' with binding 'bound' denied request: {detail}"
@@ -155,7 +127,7 @@ fn a_validation_denies_with_the_message_of_the_real_server() {
             format!("configmaps \"a\" is forbidden: {denied}")
         );
         assert_eq!(answer["details"]["causes"], json!([{"message": denied}]));
-        let dry = client.ask(
+        let dry = client.submit(
             "PATCH",
             &format!("{MAPS}/a?fieldManager=t&dryRun=All"),
             &bare,
@@ -275,7 +247,7 @@ fn a_policy_applies_to_the_requests_that_its_constraints_select() {
     client.policy(json!({"validations": [{"expression": "request.operation != 'DELETE' || oldObject.data.keep != 'yes'"}]}), &["Deny"]);
     assert_eq!(
         client
-            .ask("DELETE", &format!("{MAPS}/a"), &Value::Null)
+            .submit("DELETE", &format!("{MAPS}/a"), &Value::Null)
             .status,
         422
     );
@@ -350,7 +322,7 @@ fn mutations_change_objects_before_they_are_validated() {
         let mut client = Client::new();
         let spec = json!({"mutations": [mutation], "reinvocationPolicy": "Never"});
         client.bound("mutating", spec, json!({}));
-        let response = client.ask("POST", MAPS, &map("a", json!({"team": "x"})));
+        let response = client.submit("POST", MAPS, &map("a", json!({"team": "x"})));
         let answer = response.value().unwrap();
         match expected {
             Ok(labels) => assert_eq!(answer["metadata"]["labels"], labels, "{answer}"),
@@ -365,7 +337,7 @@ fn mutations_change_objects_before_they_are_validated() {
 #[test]
 fn policies_that_do_not_compile_are_refused() {
     let mut client = Client::new();
-    let response = client.ask("POST", &format!("{POLICIES}/validatingadmissionpolicies"), &json!({
+    let response = client.submit("POST", &format!("{POLICIES}/validatingadmissionpolicies"), &json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "rule"},
         "spec": {

@@ -1,42 +1,10 @@
 //! Tests across several requests: history, controllers, many servers.
 
-use driftless_apiserver::{Body, Clock, HISTORY, Request, Response, Server, User, Watch};
+use super::client::{Client, clock};
+use driftless_apiserver::{Body, HISTORY, Watch};
 use serde_json::{Value, json};
 
-fn clock(seed: u64) -> Clock {
-    Clock {
-        now: "2026-01-01T00:00:00Z".parse().unwrap(),
-        seed: u128::from(seed) << 64,
-    }
-}
-
-struct Client {
-    server: Server,
-    asked: u64,
-}
-
 impl Client {
-    fn new() -> Self {
-        Self {
-            server: Server::new(clock(0)),
-            asked: 0,
-        }
-    }
-
-    fn ask(&mut self, method: &str, target: &str, media: &str, body: &[u8]) -> Response {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        self.asked += 1;
-        let request = Request {
-            method: method.into(),
-            path: path.into(),
-            query: query.into(),
-            headers: vec![("content-type".into(), media.into())],
-            body: body.to_vec(),
-            user: User::admin("admin"),
-        };
-        self.server.handle(&request, clock(self.asked))
-    }
-
     fn send(&mut self, method: &str, target: &str, body: &Value) -> Value {
         let text = body.to_string();
         let answer = self.ask(method, target, "application/json", text.as_bytes());
@@ -268,12 +236,7 @@ fn hostile_bodies_are_refused() {
 #[test]
 fn servers_are_independent() {
     let first = Client::new().server;
-    let mut all: Vec<Client> = (0..100)
-        .map(|_| Client {
-            server: first.clone(),
-            asked: 0,
-        })
-        .collect();
+    let mut all: Vec<Client> = (0..100).map(|_| Client::of(first.clone())).collect();
     for client in &mut all {
         for number in 0..20 {
             client.send("POST", MAPS, &map(&format!("m{number}")));

@@ -174,7 +174,8 @@ pub fn places(owner: &Owner) -> Vec<Place> {
 }
 
 fn object(document: Value) -> Result<Object, Failure> {
-    Object::new(document).map_err(|error| Failure::terminal(reason::FAILED, error))
+    Object::new(document)
+        .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))
 }
 
 /// Creates the RBAC objects: all rights in the account's namespace, and the right to impersonate

@@ -28,7 +28,7 @@ use driftless_kernel::concurrent;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub};
 use driftless_kernel::ports::{
-    Cluster, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest,
+    Cluster, Deleted, ErrorKind, ListRequest, PortError, Ports, Resource, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
@@ -276,7 +276,7 @@ impl Work<'_> {
     async fn tenants(&self) -> Result<Option<Vec<Object>>, Failure> {
         let gvk = Gvk::new(desired_objects::CAPSULE, desired_objects::TENANT_KIND);
         match self.cluster.resource(&gvk).await? {
-            Some(resource) => Ok(Some(self.cluster.list(&resource, "", "").await?)),
+            Some(resource) => Ok(Some(self.cluster.list(&ListRequest::all(&resource)).await?)),
             None => Ok(None),
         }
     }
@@ -288,7 +288,11 @@ impl Work<'_> {
         selector: &str,
     ) -> Result<Vec<Object>, Failure> {
         let resource = self.resource(&Gvk::new(version, kind)).await?;
-        Ok(self.cluster.list(&resource, "", selector).await?)
+        let request = ListRequest {
+            selector,
+            ..ListRequest::all(&resource)
+        };
+        Ok(self.cluster.list(&request).await?)
     }
 
     async fn resource(&self, gvk: &Gvk) -> Result<Resource, Failure> {

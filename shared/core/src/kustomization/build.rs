@@ -2,9 +2,9 @@
 
 use super::decrypt::Decryptor;
 use driftless_flux::{Kustomization, reason};
-use driftless_fuel::Fuel;
+use driftless_fuel::{Fuel, Tank};
 use driftless_kernel::failure::Failure;
-use driftless_kustomize::{ErrorKind, Options, Remote, on_large_stack};
+use driftless_kustomize::{ErrorKind, Limits, Options, Remote, on_large_stack};
 use driftless_manifest::{FileTree, Object, ReadSet, Reader, TreePath};
 use driftless_plans::substitute::{self, SubstituteOptions};
 use driftless_sops::MasterKey;
@@ -21,6 +21,8 @@ pub struct Inputs {
     /// True if a variable without a value and without a default is an empty string instead of a
     /// failure.
     pub lenient: bool,
+    /// The fuel of the step that the build is part of.
+    pub fuel: Tank,
 }
 
 /// The result of a build.
@@ -105,7 +107,7 @@ fn render_and_substitute(
     inputs: &Inputs,
     remote: bool,
 ) -> Result<Vec<Object>, BuildStop> {
-    let fuel = substitute::fuel();
+    let fuel = substitute::fuel(&inputs.fuel);
     let objects = render(reader, kustomization, inputs, remote)?
         .into_iter()
         .map(|object| substitute_variables(object, kustomization, inputs, &fuel));
@@ -150,10 +152,16 @@ fn render(
             .into());
         }
     }
-    let mut overlay = driftless_kustomize::kustomization_of(reader, &path).map_err(failed)?;
+    let limits = Limits {
+        fuel: inputs.fuel.clone(),
+        ..Limits::default()
+    };
+    let overlay = driftless_kustomize::kustomization_of(reader, &path, &limits);
+    let mut overlay = overlay.map_err(failed)?;
     overlay_spec(&mut overlay, kustomization, reader, &path)?;
     let options = Options {
         remote,
+        limits,
         ..Options::flux()
     };
     let objects = driftless_kustomize::Build::new(reader, &path)
@@ -171,12 +179,18 @@ fn render(
 }
 
 fn directory(kustomization: &Kustomization) -> Result<TreePath, Failure> {
-    TreePath::secure_join(&kustomization.spec.path)
-        .map_err(|error| Failure::terminal(reason::BUILD_FAILED, format!("spec.path: {error}")))
+    TreePath::secure_join(&kustomization.spec.path).map_err(|error| {
+        let failure = Failure::terminal(reason::BUILD_FAILED, &error);
+        failure.caused_by(error).context("spec.path")
+    })
 }
 
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::retry(reason::BUILD_FAILED, error)
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::retry(reason::BUILD_FAILED, &error).caused_by(error)
+}
+
+fn refused(message: impl std::fmt::Display) -> Failure {
+    Failure::retry(reason::BUILD_FAILED, message)
 }
 
 /// Decrypts the entries of a Secret; whole files were decrypted when they were read.
@@ -185,7 +199,7 @@ fn decrypt_entries(object: Object, inputs: &Inputs) -> Result<Object, Failure> {
     let object = match &inputs.decryptor {
         Some(decryptor) => decryptor
             .object(object)
-            .map_err(|error| failed(format!("{id}: {error}")))?,
+            .map_err(|error| failed(error).context(&id))?,
         None => object,
     };
     if object
@@ -195,7 +209,7 @@ fn decrypt_entries(object: Object, inputs: &Inputs) -> Result<Object, Failure> {
         .is_some()
     {
         let message = "is SOPS encrypted, configuring decryption is required for this secret to be reconciled";
-        return Err(failed(format!("{id} {message}")));
+        return Err(refused(format!("{id} {message}")));
     }
     Ok(object)
 }
@@ -226,7 +240,7 @@ fn substitute_variables(
         ..SubstituteOptions::default()
     };
     substitute::object_within(&object, &inputs.variables, options, fuel)
-        .map_err(|error| failed(format!("{id}: {error}")))
+        .map_err(|error| failed(error).context(&id))
 }
 
 /// Adds the fields of the Kustomization object to the kustomization file, as Flux's generator does.
@@ -241,7 +255,7 @@ fn overlay_spec(
         *file = json!({});
     }
     let Value::Object(file) = file else {
-        return Err(failed(format!(
+        return Err(refused(format!(
             "'{path}': the kustomization file is not a map"
         )));
     };
@@ -303,7 +317,7 @@ fn components(
     for component in &from.spec.components {
         let place = path
             .join(component)
-            .map_err(|error| failed(format!("spec.components: {error}")))?;
+            .map_err(|error| failed(error).context("spec.components"))?;
         if reader.kind(&place).map_err(failed)?.is_some() || !from.spec.ignore_missing_components {
             found.push(json!(component));
         }
@@ -333,6 +347,7 @@ fn merge_images(file: &mut Map<String, Value>, from: &Kustomization) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_fuel::FuelLimits;
 
     fn kustomization(spec: Value) -> Kustomization {
         let mut full =
@@ -417,6 +432,52 @@ mod tests {
         // Half of the stack of a worker: without optimisation, dropping 990 levels needs 550 KiB.
         let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(work);
         thread.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn all_parts_of_a_build_charge_the_fuel_of_the_step() {
+        let tree = FileTree::from_files([("apps/web.yaml", DEPLOYMENT)]).unwrap();
+        let apps =
+            kustomization(json!({"path": "./apps", "postBuild": {"substitute": {"A": "b"}}}));
+        let inputs = |steps| Inputs {
+            variables: [("A".to_owned(), "b".to_owned())].into(),
+            fuel: Tank::new(FuelLimits {
+                steps,
+                ..FuelLimits::NONE
+            }),
+            ..Inputs::default()
+        };
+        let enough = inputs(100_000);
+        build(&tree, &apps, &enough).unwrap();
+        let spent = 100_000 - enough.fuel.left().steps;
+        // Each build is a part of its own, and the fuel is that of all of them.
+        build(&tree, &apps, &enough).unwrap();
+        assert_eq!(100_000 - enough.fuel.left().steps, 2 * spent);
+        // The substitution is the last part.
+        let failure = build(&tree, &apps, &inputs(spent - 1)).unwrap_err();
+        let words = format!(
+            "the substitution in all objects of this build needs more than {} steps",
+            spent - 1
+        );
+        assert!(failure.message.contains(&words), "{}", failure.message);
+        let failure = build(&tree, &apps, &inputs(spent / 10)).unwrap_err();
+        let words = format!("more than {} steps", spent / 10);
+        assert!(failure.message.contains(&words), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_failure_of_a_file_has_the_error_as_its_source() {
+        let tree = FileTree::from_files([("apps/web.yaml", "a: 1\na: 2\n")]).unwrap();
+        let apps = kustomization(json!({"path": "./apps"}));
+        let failure = build(&tree, &apps, &Inputs::default()).unwrap_err();
+        let source = std::error::Error::source(&failure).unwrap();
+        let error = source.downcast_ref::<driftless_kustomize::Error>().unwrap();
+        assert_eq!(failure.message, error.to_string());
+        let span = error.span().unwrap();
+        assert_eq!(
+            (span.file.as_str(), span.line, span.column),
+            ("apps/web.yaml", 2, 1)
+        );
     }
 
     #[test]

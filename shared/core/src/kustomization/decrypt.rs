@@ -8,9 +8,12 @@
 use super::keys::{self, Keys, Services};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use driftless_fuel::Tank;
 use driftless_kernel::context::Context;
 use driftless_manifest::{Object, ReadFilter, TreePath};
-use driftless_sops::{Format, Keyring, MasterKey, SopsError, decrypt, is_encrypted, master_keys};
+use driftless_sops::{
+    Format, Keyring, MasterKey, SopsError, decrypt_within, is_encrypted, master_keys_within,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -25,6 +28,8 @@ const MAX_SERVICE_KEYS: usize = 256;
 /// The decryption of files and Secrets with the keys of one Kustomization.
 pub struct Decryptor {
     services: Services,
+    /// The fuel of the step that decrypts.
+    fuel: Tank,
     state: Mutex<State>,
 }
 
@@ -56,10 +61,11 @@ pub enum DecryptError {
 }
 
 impl Decryptor {
-    /// Creates a decryptor with these keys.
-    pub fn new(keys: Keys) -> Self {
+    /// Creates a decryptor with these keys, whose work is charged to the fuel of a step.
+    pub fn new(keys: Keys, step: &Tank) -> Self {
         Self {
             services: keys.services,
+            fuel: step.clone(),
             state: Mutex::new(State {
                 keyring: keys.keyring,
                 wanted: Vec::new(),
@@ -99,7 +105,7 @@ impl Decryptor {
                     state.keyring.add_opened(&key, data_key.expose());
                     None
                 }
-                Err(reason) => Some(reason),
+                Err(refused) => Some(format!("{}: {refused}", key.service)),
             };
             state.asked.insert(key.encrypted, reason);
         }
@@ -113,13 +119,13 @@ impl Decryptor {
         name: &str,
     ) -> Result<Option<Vec<u8>>, DecryptError> {
         let mut state = self.state();
-        let error = match decrypt(content, format, &state.keyring, name) {
+        let error = match decrypt_within(content, format, &state.keyring, name, &self.fuel) {
             Ok(plain) => return Ok(Some(plain)),
             Err(error) => error,
         };
         let mut reasons = Vec::new();
         if let SopsError::NoKey { .. } = error {
-            let groups = master_keys(content, format, name).unwrap_or_default();
+            let groups = master_keys_within(content, format, name, &self.fuel).unwrap_or_default();
             let served = |key: &MasterKey| self.services.has(&key.service);
             let (keys, others): (Vec<MasterKey>, Vec<MasterKey>) =
                 groups.into_iter().flatten().partition(served);

@@ -58,7 +58,7 @@ pub async fn check(
     if awaited.is_empty() {
         return Ok(Health::NotAsked);
     }
-    let exprs = expressions(&owner.spec.health_check_exprs)?;
+    let exprs = expressions(&owner.spec.health_check_exprs, &context.fuel)?;
     let timeout = owner
         .timeout()
         .map_err(|message| Failure::terminal(reason::FAILED, message))?;

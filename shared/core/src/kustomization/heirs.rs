@@ -20,7 +20,9 @@ use driftless_kernel::applier::{Applier, Strategy};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::TargetError;
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
+use driftless_kernel::ports::{
+    Cluster, ErrorKind, ListRequest, Patch, PortError, Resource, Result,
+};
 use driftless_kernel::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Object, ObjectId};
 use driftless_plans::inventory::Inventory;
@@ -51,7 +53,11 @@ pub enum HandoverOutcome {
 /// An error of the hub, or a list without the Kustomization that prunes, which cannot be complete.
 pub async fn others(context: &Context<'_>, owner: &Kustomization) -> Result<Vec<Object>> {
     let resource = context.hub.resource(FluxKind::Kustomization).await?;
-    let all = context.hub.cluster.list(&resource, "", "").await?;
+    let all = context
+        .hub
+        .cluster
+        .list(&ListRequest::all(&resource))
+        .await?;
     let (own, others): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|one| is_named(one, &owner.id.namespace, &owner.id.name));

@@ -21,6 +21,7 @@ pub async fn read(context: &Context<'_>, kustomization: &Kustomization) -> Resul
         variables: variables(&context.hub, kustomization).await?,
         decryptor: decryptor(context, kustomization).await?,
         lenient: context.hub.settings.lenient_substitutions,
+        fuel: context.fuel.clone(),
     })
 }
 
@@ -41,7 +42,7 @@ pub async fn variables(
     }
     variables.extend(post_build.substitute.clone());
     substitute::check_names(variables.keys())
-        .map_err(|error| Failure::retry(reason::BUILD_FAILED, error))?;
+        .map_err(|error| Failure::retry(reason::BUILD_FAILED, &error).caused_by(error))?;
     Ok(variables)
 }
 
@@ -117,5 +118,5 @@ async fn decryptor(
     }
     keys::keyring(context, from, decryption)
         .await
-        .map(|keys| Some(Decryptor::new(keys)))
+        .map(|keys| Some(Decryptor::new(keys, &context.fuel)))
 }

@@ -122,13 +122,14 @@ pub enum RunEnd {
 
 async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEnd, Failure> {
     let owner = progress.owner.clone();
-    let invalid = |error: FieldError| Failure::terminal(reason::FAILED, error);
+    let invalid = |error: FieldError| Failure::terminal(reason::FAILED, &error).caused_by(error);
     owner
         .interval()
         .and(owner.retry_interval())
         .and(owner.timeout())
         .map_err(invalid)?;
-    let ignore = ignore_rules(&owner).map_err(|error| Failure::terminal(reason::FAILED, error))?;
+    let ignore = ignore_rules(&owner)
+        .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
     let found = find_artifact(context, &owner).await?;
     let artifact = found.artifact.clone();
     progress.revision(&artifact);

@@ -35,9 +35,9 @@ pub async fn keyring(
     for (key, answer) in found.services.decrypt(&context, served).await {
         match answer {
             Ok(data_key) => keyring.add_opened(&key, data_key.expose()),
-            Err(reason) => tracing::info!(
+            Err(refused) => tracing::info!(
                 object = %of.id,
-                "a data key of the plan was not decrypted: {reason}"
+                "a data key of the plan was not decrypted: {}: {refused}", key.service
             ),
         }
     }

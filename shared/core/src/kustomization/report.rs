@@ -221,22 +221,20 @@ impl<'a> Progress<'a> {
         ahead
             .last_attempted_revision
             .clone_from(&self.owner.status.last_attempted_revision);
-        ahead.conditions.set(
-            RECONCILING,
-            ConditionStatus::True,
-            reason::PROGRESSING,
-            &message,
-            generation,
-            &now,
-        );
-        ahead.conditions.set(
-            READY,
-            ConditionStatus::Unknown,
-            reason::PROGRESSING,
-            &message,
-            generation,
-            &now,
-        );
+        for (kind, status) in [
+            (RECONCILING, ConditionStatus::True),
+            (READY, ConditionStatus::Unknown),
+        ] {
+            let conditions = &mut ahead.conditions;
+            conditions.set(
+                kind,
+                status,
+                reason::PROGRESSING,
+                &message,
+                generation,
+                &now,
+            );
+        }
         let owner = &self.owner;
         self.owner = driver::write_early(context, owner, &ahead, KUSTOMIZE_CONTROLLER).await?;
         Ok(())
@@ -296,31 +294,19 @@ impl<'a> Progress<'a> {
             RunEnd::Deferred => return self.defer(),
             RunEnd::Waiting(open) => {
                 let message = self.progress_message("Running health checks");
-                self.new.conditions.remove(STALLED);
-                self.new.conditions.set(
-                    RECONCILING,
-                    ConditionStatus::True,
-                    reason::PROGRESSING,
-                    &message,
-                    generation,
-                    &now,
-                );
-                self.new.conditions.set(
-                    READY,
-                    ConditionStatus::Unknown,
-                    reason::PROGRESSING,
-                    &message,
-                    generation,
-                    &now,
-                );
-                self.new.conditions.set(
-                    HEALTHY,
-                    ConditionStatus::Unknown,
-                    reason::PROGRESSING,
-                    &message,
-                    generation,
-                    &now,
-                );
+                let conditions = &mut self.new.conditions;
+                conditions.set_reconciling(reason::PROGRESSING, &message, generation, &now);
+                for kind in [READY, HEALTHY] {
+                    let unknown = ConditionStatus::Unknown;
+                    conditions.set(
+                        kind,
+                        unknown,
+                        reason::PROGRESSING,
+                        &message,
+                        generation,
+                        &now,
+                    );
+                }
                 outcome.requeue_after = Some(FIRST_CHECK);
                 outcome.summary = format!("waiting for: {open}");
             }
@@ -330,17 +316,8 @@ impl<'a> Progress<'a> {
                 self.new.last_applied_revision.clone_from(&revision);
                 let origin = &self.origin_revision;
                 self.new.last_applied_origin_revision.clone_from(origin);
-                for kind in [RECONCILING, STALLED] {
-                    self.new.conditions.remove(kind);
-                }
-                self.new.conditions.set(
-                    READY,
-                    ConditionStatus::True,
-                    reason::SUCCEEDED,
-                    &message,
-                    generation,
-                    &now,
-                );
+                let conditions = &mut self.new.conditions;
+                conditions.set_ready(reason::SUCCEEDED, &message, generation, &now);
                 if let Some(passed) = self.set_healthy(context, is_checked, generation, &now) {
                     let kind = (false, reason::PROGRESSING);
                     self.event(context, kind, &passed, (&revision, ""));
@@ -410,15 +387,8 @@ impl<'a> Progress<'a> {
         }
         if failure.class == Class::Terminal {
             self.new.observed_generation = Some(generation);
-            self.new.conditions.remove(RECONCILING);
-            self.new.conditions.set(
-                STALLED,
-                ConditionStatus::True,
-                reason,
-                &message,
-                generation,
-                &now,
-            );
+            let conditions = &mut self.new.conditions;
+            conditions.set_stalled(reason, &message, generation, &now);
         } else {
             self.new.conditions.remove(STALLED);
             self.set_retrying(reason, &now);
@@ -475,14 +445,7 @@ impl<'a> Progress<'a> {
         let generation = self.owner.generation();
         let reason = reason::PROGRESSING_WITH_RETRY;
         let conditions = &mut self.new.conditions;
-        conditions.set(
-            RECONCILING,
-            ConditionStatus::True,
-            reason,
-            &message,
-            generation,
-            now,
-        );
+        conditions.set_reconciling(reason, &message, generation, now);
     }
 
     /// Sets the `Healthy` condition, or removes it if the object asks for no health check. Its

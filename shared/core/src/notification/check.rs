@@ -4,7 +4,7 @@ use super::connection;
 use super::following::{self, Following};
 use super::sending::{self, Done};
 use driftless_flux::{
-    Alert, AlertOptions, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec,
+    Alert, AlertOptions, AlertSpec, FluxSpec, NotificationStatus, Provider, ProviderSpec, Typed,
     reason,
 };
 use driftless_kernel::context::Context;
@@ -15,14 +15,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A spec with a step.
-pub(crate) trait Check: NotificationSpec {
+pub(crate) trait Check: FluxSpec<Status = NotificationStatus> {
     /// The data that is remembered between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
     /// Checks the object, and does its work.
     async fn run(
         context: &Context<'_>,
-        object: &NotificationObject<Self>,
+        object: &Typed<Self>,
         memory: &mut Self::Memory,
     ) -> Result<Done, Failure>;
 
@@ -103,8 +103,8 @@ impl Check for ProviderSpec {
         }
         provider.timeout().map_err(invalid)?;
         if let Some(text) = provider.commit_status_expr() {
-            CommitStatusExpr::parse(text)
-                .map_err(|error| Failure::terminal(reason::INVALID_CEL, error))?;
+            CommitStatusExpr::parse(text, &context.fuel)
+                .map_err(|error| Failure::terminal(reason::INVALID_CEL, &error).caused_by(error))?;
         }
         connection::check(provider)?;
         sending::send(context, provider).await

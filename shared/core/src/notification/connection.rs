@@ -126,7 +126,8 @@ async fn connection(
 ) -> Result<Connection, Failure> {
     let (spec, namespace) = (&provider.spec, &provider.id.namespace);
     let timeout = provider.timeout();
-    let timeout = timeout.map_err(|error| Failure::terminal(reason::INVALID_CONFIG, error))?;
+    let timeout = timeout
+        .map_err(|error| Failure::terminal(reason::INVALID_CONFIG, &error).caused_by(error))?;
     let mut connection = Connection {
         allow_local: context.hub.settings.allow_local_clusters,
         timeout: timeout.min(LONGEST_TIMEOUT),

@@ -2,6 +2,7 @@
 //! notification-controller 1.9 (internal/server). Pure.
 
 use driftless_flux::{Alert, EVENT_GROUP, FluxEvent, Provider, Severity, meta_key};
+use driftless_fuel::Tank;
 use driftless_plans::health::{CommitStatusExpr, ExprError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -87,7 +88,8 @@ fn is_internal(key: &str) -> bool {
     key == meta_key::TOKEN || left_out.iter().any(|left| left.eq_ignore_ascii_case(key))
 }
 
-/// Returns the id of the commit status of an event; empty for a Provider that sets none.
+/// Returns the id of the commit status of an event; empty for a Provider that sets none. Charges the
+/// fuel of the step.
 ///
 /// # Errors
 /// The expression of the Provider has no string as its result.
@@ -95,12 +97,13 @@ pub fn commit_status(
     provider: &Provider,
     alert: &Alert,
     event: &FluxEvent,
+    fuel: &Tank,
 ) -> Result<String, ExprError> {
     if !provider.is_commit_status() {
         return Ok(String::new());
     }
     match provider.commit_status_expr() {
-        Some(text) => CommitStatusExpr::parse(text)?.evaluate(
+        Some(text) => CommitStatusExpr::parse(text, fuel)?.evaluate(
             &json!(event),
             &json!(alert.object.as_map()),
             &json!(provider.object.as_map()),

@@ -17,8 +17,7 @@ pub(crate) use sending::forget;
 
 use check::Check;
 use driftless_flux::{
-    ConditionStatus, NOTIFICATION_CONTROLLER, NotificationObject, NotificationStatus, READY,
-    RECONCILING, STALLED, generation, reason, rfc3339,
+    ConditionStatus, NOTIFICATION_CONTROLLER, NotificationStatus, READY, Typed, reason, rfc3339,
 };
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
@@ -31,7 +30,7 @@ use std::time::Duration;
 pub(crate) struct Checked<S>(PhantomData<S>);
 
 impl<S: Check> Reconciler for Checked<S> {
-    type Object = NotificationObject<S>;
+    type Object = Typed<S>;
     type Memory = S::Memory;
 
     const CONTROLLER: &'static str = NOTIFICATION_CONTROLLER;
@@ -73,14 +72,11 @@ impl<S: Check> Reconciler for Checked<S> {
     }
 }
 
-fn report<S>(
-    object: NotificationObject<S>,
+fn report<S: Check>(
+    object: Typed<S>,
     status: NotificationStatus,
     end: StepEnd,
-) -> Report<NotificationObject<S>>
-where
-    S: Check,
-{
+) -> Report<Typed<S>> {
     Report {
         object,
         status,
@@ -89,13 +85,13 @@ where
     }
 }
 
-fn succeeded<S>(
+fn succeeded<S: Check>(
     context: &Context<'_>,
-    object: &NotificationObject<S>,
+    object: &Typed<S>,
     status: &mut NotificationStatus,
     done: Done,
 ) -> StepEnd {
-    let generation = generation(&object.object);
+    let generation = object.generation();
     let now = rfc3339(context.ports.clock.now());
     let message = match done.sent {
         0 => "Initialized",
@@ -109,17 +105,7 @@ fn succeeded<S>(
         })
     };
     if !done.keeps_status && !is_ready(&object.status) {
-        let ready = ConditionStatus::True;
-        conditions.set(
-            READY,
-            ready,
-            reason::META_SUCCEEDED,
-            message,
-            generation,
-            &now,
-        );
-        conditions.remove(STALLED);
-        conditions.remove(RECONCILING);
+        conditions.set_ready(reason::META_SUCCEEDED, message, generation, &now);
         status.observed_generation = Some(generation);
     }
     let mut outcome = Outcome::done(match done.sent {
@@ -133,28 +119,24 @@ fn succeeded<S>(
     StepEnd::Done(outcome)
 }
 
-fn failed<S>(
+fn failed<S: Check>(
     context: &Context<'_>,
-    object: &NotificationObject<S>,
+    object: &Typed<S>,
     status: &mut NotificationStatus,
     failure: Failure,
 ) -> StepEnd {
-    let generation = generation(&object.object);
+    let generation = object.generation();
     let now = rfc3339(context.ports.clock.now());
     let conditions = &mut status.conditions;
-    let mut set = |kind: &str, value, reason: &str, message: &str| {
-        conditions.set(kind, value, reason, message, generation, &now);
-    };
     let (reason, message) = (failure.reason, failure.message.as_str());
-    set(READY, ConditionStatus::False, reason, message);
+    let not_ready = ConditionStatus::False;
+    conditions.set(READY, not_ready, reason, message, generation, &now);
     if failure.class == Class::Terminal {
-        set(STALLED, ConditionStatus::True, reason, message);
-        conditions.remove(RECONCILING);
+        conditions.set_stalled(reason, message, generation, &now);
         status.observed_generation = Some(generation);
     } else {
         let retry = reason::PROGRESSING_WITH_RETRY;
-        set(RECONCILING, ConditionStatus::True, retry, message);
-        conditions.remove(STALLED);
+        conditions.set_reconciling(retry, message, generation, &now);
     }
     let before = object.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((reason, message)) {

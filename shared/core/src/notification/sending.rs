@@ -123,7 +123,7 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
 /// Returns whether the last notification of this generation was not sent.
 fn is_failing(provider: &Provider) -> bool {
     let ready = provider.status.conditions.ready();
-    let generation = driftless_flux::generation(&provider.object);
+    let generation = provider.generation();
     ready.is_some_and(|ready| {
         ready.reason == reason::NOTIFICATION_FAILED && ready.observed_generation == generation
     })
@@ -194,7 +194,7 @@ impl Sender<'_, '_> {
         }
         let conflicts = content::conflicts(&alert, &event);
         let event = content::combined(&alert, &event);
-        let commit_status = content::commit_status(provider, &alert, &event);
+        let commit_status = content::commit_status(provider, &alert, &event, &context.fuel);
         let commit_status = commit_status.map_err(|error| {
             let prefix = "failed to create commit status: failed to evaluate the spec.commitStatusExpr CEL expression for the event";
             Failure::terminal(reason::NOTIFICATION_FAILED, format!("{prefix}: {error}"))

@@ -4,9 +4,10 @@
 pub mod paths;
 
 use driftless_flux::{
-    ConditionStatus, NOTIFICATION_CONTROLLER, READY, RECONCILING, Receiver, ReceiverStatus,
-    STALLED, duration_text, generation, reason, rfc3339,
+    ConditionStatus, NOTIFICATION_CONTROLLER, READY, Receiver, ReceiverStatus, duration_text,
+    reason, rfc3339,
 };
+use driftless_fuel::Tank;
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::credentials;
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
@@ -74,7 +75,8 @@ pub(crate) async fn forget(context: &Context<'_>) -> Result<(), Failure> {
 
 /// Notes the path of the Receiver's webhook, and returns it.
 async fn open(context: &Context<'_>, receiver: &Receiver) -> Result<String, Failure> {
-    check(receiver, context.hub.settings.allow_local_clusters)?;
+    let allow_local = context.hub.settings.allow_local_clusters;
+    check(receiver, allow_local, &context.fuel)?;
     let token = match receiver.is_oidc() {
         // As in Flux, the path of such a Receiver is not a secret.
         true => Secret::new(Vec::new()),
@@ -96,13 +98,13 @@ async fn close(context: &Context<'_>, kept: Option<&str>) -> Result<(), Failure>
 }
 
 /// Checks the fields that need no other object.
-fn check(receiver: &Receiver, allow_local: bool) -> Result<(), Failure> {
+fn check(receiver: &Receiver, allow_local: bool, fuel: &Tank) -> Result<(), Failure> {
     let terminal = |reason: &'static str, error: String| {
         let prefix = "Reconciliation failed terminally due to configuration error";
         Failure::terminal(reason, format!("{prefix}: {error}"))
     };
     let spec = &receiver.spec;
-    let parse = |text: &str| ResourceFilter::parse(text, receiver.is_oidc()).map(drop);
+    let parse = |text: &str| ResourceFilter::parse(text, receiver.is_oidc(), fuel).map(drop);
     if let Some(filter) = spec.filter() {
         parse(filter).map_err(|error| {
             let error = format!("invalid resourceFilter expression: {error}");
@@ -129,7 +131,7 @@ fn check(receiver: &Receiver, allow_local: bool) -> Result<(), Failure> {
     let providers = spec.oidc_providers.as_deref().unwrap_or_default();
     for (at, provider) in providers.iter().enumerate() {
         let url = &provider.issuer_url;
-        ClaimsCheck::parse(provider).map_err(|error| {
+        ClaimsCheck::parse(provider, fuel).map_err(|error| {
             let error = format!("oidcProviders[{at}] (issuerURL={url:?}): {error}");
             terminal(reason::INVALID_CEL, error)
         })?;
@@ -200,22 +202,10 @@ fn succeeded(
     status: &mut ReceiverStatus,
     path: String,
 ) -> StepEnd {
-    let (generation, now) = (
-        generation(&receiver.object),
-        rfc3339(context.ports.clock.now()),
-    );
+    let (generation, now) = (receiver.generation(), rfc3339(context.ports.clock.now()));
     let message = format!("Receiver initialized for path: {path}");
-    for gone in [RECONCILING, STALLED] {
-        status.conditions.remove(gone);
-    }
-    status.conditions.set(
-        READY,
-        ConditionStatus::True,
-        reason::META_SUCCEEDED,
-        &message,
-        generation,
-        &now,
-    );
+    let conditions = &mut status.conditions;
+    conditions.set_ready(reason::META_SUCCEEDED, &message, generation, &now);
     status.observed_generation = Some(generation);
     status.webhook_path = path;
     let is_new = status.webhook_path != receiver.status.webhook_path
@@ -244,28 +234,20 @@ async fn failed(
             return StepEnd::Failed(failure, LONGEST_RETRY);
         }
     }
-    let (generation, now) = (
-        generation(&receiver.object),
-        rfc3339(context.ports.clock.now()),
-    );
+    let (generation, now) = (receiver.generation(), rfc3339(context.ports.clock.now()));
     let Failure {
         reason, message, ..
     } = &failure;
     let is_terminal = failure.class == Class::Terminal;
-    let mut set = |kind: &str, value, reason: &str, message: &str| {
-        let conditions = &mut status.conditions;
-        conditions.set(kind, value, reason, message, generation, &now);
-    };
-    set(READY, ConditionStatus::False, reason, message);
+    let conditions = &mut status.conditions;
+    let not_ready = ConditionStatus::False;
+    conditions.set(READY, not_ready, reason, message, generation, &now);
     if is_terminal {
-        set(STALLED, ConditionStatus::True, reason, message);
-        status.conditions.remove(RECONCILING);
+        conditions.set_stalled(reason, message, generation, &now);
         status.observed_generation = Some(generation);
     } else {
         let retry = reason::PROGRESSING_WITH_RETRY;
-        let progress = "Reconciliation in progress";
-        set(RECONCILING, ConditionStatus::True, retry, progress);
-        status.conditions.remove(STALLED);
+        conditions.set_reconciling(retry, "Reconciliation in progress", generation, &now);
     }
     let before = receiver.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &ready.message)) != Some((*reason, message)) {

@@ -3,7 +3,9 @@
 
 use async_trait::async_trait;
 use driftless_flux::FluxKind;
-use driftless_kernel::ports::{Cluster, ClusterLayer, ErrorKind, PortError, Resource, Result};
+use driftless_kernel::ports::{
+    Cluster, ClusterLayer, ErrorKind, ListRequest, PortError, Resource, Result,
+};
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
@@ -63,7 +65,12 @@ impl Snapshot {
             let namespace = namespace.to_owned();
             let selector = self.selector(&resource.gvk);
             async move {
-                let objects = cluster.list(&resource, &namespace, selector).await?;
+                let request = ListRequest {
+                    resource: &resource,
+                    namespace: &namespace,
+                    selector,
+                };
+                let objects = cluster.list(&request).await?;
                 Ok(Arc::new(objects))
             }
             .boxed()
@@ -113,20 +120,18 @@ impl ClusterLayer for Snapshot {
     }
 
     /// Returns the objects that match a selector of `label` and `label=value` terms.
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        let ListRequest {
+            resource,
+            namespace,
+            selector,
+        } = *request;
         match self.listed(resource, namespace).await {
             Ok(objects) => {
                 let fitting = objects.iter().filter(|one| is_selected(one, selector));
                 Ok(fitting.cloned().collect())
             }
-            Err(error) if error.kind == ErrorKind::Denied => {
-                self.cluster.list(resource, namespace, selector).await
-            }
+            Err(error) if error.kind == ErrorKind::Denied => self.cluster.list(request).await,
             Err(error) => Err(error),
         }
     }

@@ -2,7 +2,8 @@
 //! (`tests/oracle/alerts`).
 
 use driftless_core::notification::{combined, commit_status, conflicts, is_for};
-use driftless_flux::{Alert, FluxEvent, FluxObject as _, Provider};
+use driftless_flux::{Alert, FluxEvent, Provider};
+use driftless_fuel::Tank;
 use driftless_kernel::context::events::selects;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ fn decided(case: &Value) -> Value {
     }
     let conflicts = conflicts(&alert, &event);
     let event = combined(&alert, &event);
-    match commit_status(&provider, &alert, &event) {
+    match commit_status(&provider, &alert, &event, &Tank::default()) {
         Ok(status) => json!({"sent": event, "error": false,
             "conflicts": (!conflicts.is_empty()).then_some(conflicts),
             "commitStatus": (!status.is_empty()).then_some(status)}),

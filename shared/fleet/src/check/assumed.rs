@@ -4,13 +4,12 @@
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lenient_clusters::LenientState;
 use super::missing_objects::MadeUp;
+use super::observed::Observed;
 use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
 use driftless_adapters::offline::BEHIND_THE_NETWORK;
-use driftless_flux::{
-    ArtifactGenerator, FluxKind, FluxObject as _, GENERATOR_UID, ObjectRef, reason,
-};
+use driftless_flux::{ArtifactGenerator, FluxKind, GENERATOR_UID, ObjectRef, reason};
 use driftless_kernel::ports::{Patch, PatchRequest};
 use driftless_kernel::repository;
 use driftless_manifest::Object;
@@ -65,12 +64,15 @@ impl AssumedReady {
     /// A server refuses a request.
     pub async fn add(
         &mut self,
-        world: &World,
-        rows: &[Row],
-        objects: &Objects,
+        observed: Observed<'_>,
         made: &MadeUp,
         refused: &LenientState,
     ) -> Result<bool, Error> {
+        let Observed {
+            world,
+            rows,
+            objects,
+        } = observed;
         let mut any = false;
         for row in rows.iter().filter(|row| is_open(row)) {
             if self.contains(&row.hub, &row.id) {
@@ -94,13 +96,12 @@ impl AssumedReady {
     /// A server refuses a request.
     pub async fn assume_failed_ready(
         &mut self,
-        world: &World,
-        rows: &[Row],
-        objects: &Objects,
+        observed: Observed<'_>,
         made: &MadeUp,
     ) -> Result<bool, Error> {
+        let Observed { world, objects, .. } = observed;
         let mut any = false;
-        for row in rows.iter().filter(|row| row.state == State::Failed) {
+        for row in observed.failed() {
             if self.contains(&row.hub, &row.id) {
                 continue;
             }
@@ -125,18 +126,14 @@ impl AssumedReady {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn unreached(
-        &mut self,
-        world: &World,
-        rows: &[Row],
-        objects: &Objects,
-    ) -> Result<bool, Error> {
+    pub async fn unreached(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
+        let Observed { world, objects, .. } = observed;
         let mut any = false;
         let is_source = |row: &&Row| {
             let kind = row.id.kind;
-            (kind.is_source() || kind == FluxKind::HelmRepository) && row.state == State::Failed
+            kind.is_source() || kind == FluxKind::HelmRepository
         };
-        for row in rows.iter().filter(is_source) {
+        for row in observed.failed().filter(is_source) {
             let reason = Reason::Diagnostic(Diagnostic::unchecked(&row.id, &row.message));
             self.assume(world, row, objects, reason).await?;
             any = true;

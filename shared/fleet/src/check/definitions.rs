@@ -3,7 +3,8 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::kind_names::{self, Names};
-use crate::embedded::{MANAGED_BY, MANAGER, Objects, Row, State, World, object_of};
+use super::observed::Observed;
+use crate::embedded::{MANAGED_BY, MANAGER, Row, object_of};
 use crate::error::Error;
 use driftless_kernel::ports::Cluster as _;
 use driftless_manifest::{Gvk, Object, ObjectId};
@@ -85,15 +86,10 @@ impl Definitions {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn add(
-        &mut self,
-        world: &World,
-        rows: &[Row],
-        objects: &Objects,
-    ) -> Result<bool, Error> {
-        let mut any = self.rescope(world, rows).await?;
-        let failed = rows.iter().filter(|row| row.state == State::Failed);
-        let all: Vec<RefusedKind<'_>> = failed.flat_map(undefined).collect();
+    pub async fn add(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
+        let Observed { world, objects, .. } = observed;
+        let mut any = self.rescope(observed).await?;
+        let all: Vec<RefusedKind<'_>> = observed.failed().flat_map(undefined).collect();
         for one in &all {
             let Gvk {
                 group,
@@ -138,9 +134,9 @@ impl Definitions {
 
     /// Makes kinds cluster-scoped that were assumed to be namespaced, if an object without a
     /// namespace was refused.
-    async fn rescope(&mut self, world: &World, rows: &[Row]) -> Result<bool, Error> {
+    async fn rescope(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
         let mut any = false;
-        for row in rows.iter().filter(|row| row.state == State::Failed) {
+        for row in observed.failed() {
             for kind in row.message.lines().filter_map(without_namespace) {
                 let mut known = self.0.iter_mut();
                 let found = known.find(|((cluster, _, own), missing)| {
@@ -148,7 +144,10 @@ impl Definitions {
                 });
                 if let Some((key, missing)) = found {
                     missing.names.namespaced = false;
-                    world.replace(&key.0, &missing.definition(key)?).await?;
+                    observed
+                        .world
+                        .replace(&key.0, &missing.definition(key)?)
+                        .await?;
                     any = true;
                 }
             }

@@ -4,8 +4,8 @@
 use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
 use driftless_kernel::ports::{
-    Access, Apply, Cluster, ClusterLayer, Clusters, Delete, Deleted, ErrorKind, Impersonation,
-    PortError, Resource, Result,
+    Access, ApplyRequest, Cluster, ClusterLayer, Clusters, Delete, Deleted, ErrorKind,
+    Impersonation, ListRequest, PortError, Resource, Result,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::json;
@@ -199,29 +199,20 @@ impl ClusterLayer for LenientCluster {
         self.inner.get(resource, namespace, name).await
     }
 
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        if self.is_off(&resource.gvk).await? {
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        if self.is_off(&request.resource.gvk).await? {
             return Ok(Vec::new());
         }
-        self.inner.list(resource, namespace, selector).await
+        self.inner.list(request).await
     }
 
-    async fn apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        options: Apply<'_>,
-    ) -> Result<Object> {
-        if self.is_off(&resource.gvk).await? {
-            return Ok(self.keep(resource, object, options.dry_run));
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
+        if self.is_off(&request.resource.gvk).await? {
+            return Ok(self.keep(request.resource, request.object, request.dry_run));
         }
-        let object = &*self.admissible(object);
-        let answer = self.inner.apply(resource, object, options).await;
+        let object = &*self.admissible(request.object);
+        let request = ApplyRequest { object, ..*request };
+        let answer = self.inner.apply(&request).await;
         self.refused.answer(object, answer)
     }
 

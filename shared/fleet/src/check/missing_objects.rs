@@ -4,9 +4,10 @@
 use super::definitions::Definitions;
 use super::diagnostic::{Diagnostic, Diagnostics, REPLACES};
 use super::lenient_clusters::LenientState;
+use super::observed::Observed;
 use super::values::{self, Users, Values};
 use crate::embedded::needs;
-use crate::embedded::{Objects, Row, StandIn, StandInKind, State, World};
+use crate::embedded::{Objects, Row, StandIn, StandInKind, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use driftless_flux::{FluxKind, Kustomization, ObjectRef, reason};
@@ -47,33 +48,23 @@ impl MadeUp {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn add(
-        &mut self,
-        world: &World,
-        fleet: &Fleet,
-        rows: &[Row],
-        objects: &Objects,
-    ) -> Result<bool, Error> {
+    pub async fn add(&mut self, fleet: &Fleet, observed: Observed<'_>) -> Result<bool, Error> {
         // The objects that are applied next may create what else is missing.
-        let mut any = self.definitions.add(world, rows, objects).await?;
-        any |= self.namespaces(world, rows).await?;
+        let mut any = self.definitions.add(observed).await?;
+        any |= self.namespaces(observed).await?;
         if any {
             return Ok(true);
         }
-        any |= self.stand_in(world, rows, objects).await?;
-        any |= self.values.add(world, rows, objects).await?;
-        any |= self.sources(world, fleet, rows, objects).await?;
+        any |= self.stand_in(observed).await?;
+        any |= self.values.add(observed).await?;
+        any |= self.sources(fleet, observed).await?;
         Ok(any)
     }
 
-    async fn stand_in(
-        &mut self,
-        world: &World,
-        rows: &[Row],
-        objects: &Objects,
-    ) -> Result<bool, Error> {
+    async fn stand_in(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
+        let Observed { world, objects, .. } = observed;
         let before = self.stand_ins.len();
-        for row in rows.iter().filter(|row| row.state == State::Failed) {
+        for row in observed.failed() {
             let hub = world.hub(&row.hub).await?;
             // A chart is fetched with the login of its HelmRepository.
             let source = row
@@ -90,14 +81,17 @@ impl MadeUp {
         Ok(self.stand_ins.len() > before)
     }
 
-    async fn namespaces(&mut self, world: &World, rows: &[Row]) -> Result<bool, Error> {
+    async fn namespaces(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
         static FORM: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(r#"namespaces "([^"]+)" not found"#).ok());
         let mut any = false;
-        for row in rows.iter().filter(|row| row.state == State::Failed) {
+        for row in observed.failed() {
             let form = FORM.iter();
             for name in form.flat_map(|form| form.captures_iter(&row.message)) {
-                let made = world.ensure_namespace(&row.cluster, &name[1]).await?;
+                let made = observed
+                    .world
+                    .ensure_namespace(&row.cluster, &name[1])
+                    .await?;
                 let place = (row.cluster.clone(), name[1].to_owned());
                 if made || self.namespaces.contains_key(&place) {
                     self.namespaces
@@ -113,24 +107,19 @@ impl MadeUp {
 
     /// Creates a GitRepository of the fleet repository, with the name that its Kustomizations
     /// reference, if no file has one.
-    async fn sources(
-        &mut self,
-        world: &World,
-        fleet: &Fleet,
-        rows: &[Row],
-        objects: &Objects,
-    ) -> Result<bool, Error> {
+    async fn sources(&mut self, fleet: &Fleet, observed: Observed<'_>) -> Result<bool, Error> {
         if fleet.is_stated {
             return Ok(false);
         }
+        let world = observed.world;
         let mut any = false;
         for hub in world.hubs.iter().map(|hub| hub.name.as_str()) {
             let is_made = self.sources.iter().any(|(of, _)| of == hub);
-            if is_made || uses_fleet(hub, fleet, rows, objects) {
+            if is_made || uses_fleet(hub, fleet, observed) {
                 // A reference to another name is a mistake in the fleet.
                 continue;
             }
-            let Some(source) = missing_source(world, hub, rows, objects) else {
+            let Some(source) = missing_source(hub, observed) else {
                 continue;
             };
             self.sources.insert((hub.to_owned(), source.clone()));
@@ -255,7 +244,8 @@ fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {
 }
 
 /// Checks whether a Kustomization of the fleet uses an existing source of the fleet repository.
-fn uses_fleet(hub: &str, fleet: &Fleet, rows: &[Row], objects: &Objects) -> bool {
+fn uses_fleet(hub: &str, fleet: &Fleet, observed: Observed<'_>) -> bool {
+    let Observed { rows, objects, .. } = observed;
     let fleet = index::repository(&fleet.url);
     let of_hub = rows
         .iter()
@@ -268,10 +258,10 @@ fn uses_fleet(hub: &str, fleet: &Fleet, rows: &[Row], objects: &Objects) -> bool
 }
 
 /// Returns the missing GitRepository that most Kustomizations of the fleet's directories reference.
-fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> Option<ObjectRef> {
+fn missing_source(hub: &str, observed: Observed<'_>) -> Option<ObjectRef> {
+    let Observed { world, objects, .. } = observed;
     let mut named: BTreeMap<&ObjectRef, usize> = BTreeMap::new();
-    let failed = |row: &&Row| row.hub == hub && row.state == State::Failed;
-    for row in rows.iter().filter(failed) {
+    for row in observed.failed().filter(|row| row.hub == hub) {
         let key = |id: &ObjectRef| (row.hub.clone(), id.clone());
         let source = row.source.as_ref();
         let source = source.filter(|id| id.kind == FluxKind::GitRepository);

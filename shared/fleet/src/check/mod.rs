@@ -15,6 +15,7 @@ mod hosts;
 mod kind_names;
 mod lenient_clusters;
 mod missing_objects;
+mod observed;
 mod policies;
 mod report;
 mod run;

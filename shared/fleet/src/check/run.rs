@@ -9,10 +9,11 @@ use super::given_objects::GivenObjects;
 use super::hosts::FileStandIns;
 use super::lenient_clusters::LenientState;
 use super::missing_objects::MadeUp;
+use super::observed::Observed;
 use super::policies;
 use super::report::Report;
 use super::steps::Steps;
-use crate::embedded::{Finding, Objects, Row, State, World};
+use crate::embedded::{Finding, Row, State, World};
 use crate::error::Error;
 use crate::fleet::{Files, Fleet, Location, encrypted};
 use driftless_core::{step, sweep};
@@ -115,7 +116,12 @@ impl<'a> CheckRun<'a> {
             let objects = self.world.objects().await?;
             let rows = self.world.rows(&objects);
             self.steps.update(&rows);
-            if self.assume(&rows, &objects).await? {
+            let observed = Observed {
+                world: self.world,
+                rows: &rows,
+                objects: &objects,
+            };
+            if self.assume(observed).await? {
                 self.queue_open(&rows).await?;
                 continue;
             }
@@ -127,7 +133,7 @@ impl<'a> CheckRun<'a> {
                 self.queue_open(&rows).await?;
                 continue;
             }
-            if rests && self.make_up(&rows, &objects).await? {
+            if rests && self.make_up(observed).await? {
                 (before, waited) = (Vec::new(), 0);
                 self.queue_open(&rows).await?;
                 continue;
@@ -145,22 +151,19 @@ impl<'a> CheckRun<'a> {
     }
 
     /// Assumes that objects which cannot be checked are ready. Returns whether there was any.
-    async fn assume(&mut self, rows: &[Row], objects: &Objects) -> Result<bool, Error> {
-        let (world, made, refused) = (self.world, &self.made, &self.refused);
-        self.assumed.add(world, rows, objects, made, refused).await
+    async fn assume(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
+        self.assumed.add(observed, &self.made, &self.refused).await
     }
 
     /// Creates stand-ins for what objects failed for, then excuses objects that still fail because
     /// of them. Returns whether there was any.
-    async fn make_up(&mut self, rows: &[Row], objects: &Objects) -> Result<bool, Error> {
-        let world = self.world;
-        if self.made.add(world, self.fleet, rows, objects).await? {
-            self.given_objects.apply(world).await?;
+    async fn make_up(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
+        if self.made.add(self.fleet, observed).await? {
+            self.given_objects.apply(self.world).await?;
             return Ok(true);
         }
-        self.assumed
-            .assume_failed_ready(world, rows, objects, &self.made)
-            .await
+        let assumed = &mut self.assumed;
+        assumed.assume_failed_ready(observed, &self.made).await
     }
 
     /// Queues the objects that are not ready, and those that were never queued.

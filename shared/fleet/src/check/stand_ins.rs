@@ -4,6 +4,7 @@ use super::apiserver::ApiServer;
 use super::assumed::AssumedReady;
 use super::lenient_clusters::{LenientClusters, LenientState};
 use super::missing_objects::MadeUp;
+use super::observed::Observed;
 use crate::embedded::{Row, State, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -56,15 +57,16 @@ impl StandIns {
         // again.
         self.assumed.forget_open(&rows);
         let assumed = &mut self.assumed;
-        let is_new = assumed
-            .add(world, &rows, &objects, &self.made, &self.refused)
-            .await?
-            || assumed.unreached(world, &rows, &objects).await?
+        let observed = Observed {
+            world,
+            rows: &rows,
+            objects: &objects,
+        };
+        let is_new = assumed.add(observed, &self.made, &self.refused).await?
+            || assumed.unreached(observed).await?
             || world.capsule(&rows).await?
-            || self.made.add(world, &self.fleet, &rows, &objects).await?
-            || assumed
-                .assume_failed_ready(world, &rows, &objects, &self.made)
-                .await?;
+            || self.made.add(&self.fleet, observed).await?
+            || assumed.assume_failed_ready(observed, &self.made).await?;
         let open = |row: &Row| {
             !matches!(row.state, State::Ready | State::Suspended)
                 && !assumed.contains(&row.hub, &row.id)

@@ -3,12 +3,13 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lenient_clusters::LenientState;
+use super::observed::Observed;
 use crate::embedded::needs::{self, NeededObject, Purpose};
-use crate::embedded::{Objects, Row, State, World};
+use crate::embedded::{Objects, Row, World};
 use crate::error::Error;
 use driftless_core::kustomization::variables;
 use driftless_flux::{Kustomization, ObjectRef};
-use driftless_kernel::context::{Context, Recorder};
+use driftless_kernel::context::{Context, Recorder, step_fuel};
 use driftless_kernel::ports::Cause as RequestCause;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,14 +61,10 @@ impl Values {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn add(
-        &mut self,
-        world: &World,
-        rows: &[Row],
-        objects: &Objects,
-    ) -> Result<bool, Error> {
+    pub async fn add(&mut self, observed: Observed<'_>) -> Result<bool, Error> {
+        let Observed { world, objects, .. } = observed;
         let mut any = false;
-        for row in rows.iter().filter(|row| row.state == State::Failed) {
+        for row in observed.failed() {
             let Some(object) = objects.get(&(row.hub.clone(), row.id.clone())) else {
                 continue;
             };
@@ -198,6 +195,7 @@ async fn unset(
         cause: RequestCause::Requeue,
         wait_budget: Duration::ZERO,
         events: Recorder::default(),
+        fuel: step_fuel(),
         is_rehearsal: false,
         only_moves_revision: false,
     };

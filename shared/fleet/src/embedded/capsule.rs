@@ -5,7 +5,7 @@ use super::{Finding, MANAGED_BY, MANAGER, Row, World};
 use crate::error::Error;
 use driftless_core::capsule::{self, AccountFailure};
 use driftless_kernel::hub::{CapsuleProxy, Hub};
-use driftless_kernel::ports::Cluster as _;
+use driftless_kernel::ports::{Cluster as _, ListRequest};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,7 +287,7 @@ impl World {
 async fn list(hub: &Hub, api_version: &str, kind: &str) -> Result<Vec<Object>, Error> {
     let gvk = Gvk::new(api_version, kind);
     match hub.cluster.resource(&gvk).await? {
-        Some(resource) => Ok(hub.cluster.list(&resource, "", "").await?),
+        Some(resource) => Ok(hub.cluster.list(&ListRequest::all(&resource)).await?),
         None => Ok(Vec::new()),
     }
 }

@@ -288,7 +288,7 @@ fn chart(tree: &FileTree, directory: &TreePath) -> Result<Chart> {
 
 /// Reads a chart that is already packaged.
 fn packaged(path: &TreePath, content: &Bytes) -> Result<Chart> {
-    let files = archive::unpack(content, true, FetchLimits::default());
+    let files = archive::unpack(content, true, &FetchLimits::default());
     let files =
         files.map_err(|error| PortError::new(error.kind, format!("{path}: {}", error.message)))?;
     let file = TreePath::new(CHART).map_err(|error| invalid(path, error))?;

@@ -7,13 +7,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A file or directory, and a line of it.
+/// A file or directory, and a line of it. Displayed as `FILE:LINE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// The path, relative to the working directory if it is below it.
     pub file: PathBuf,
     /// The line, from 1, if it is known.
     pub line: Option<usize>,
+    /// The excerpt of the file that shows the column, if the message has one and the file has no
+    /// secret values: see [`excerpt`](super::excerpt()).
+    pub excerpt: Option<String>,
 }
 
 impl fmt::Display for Location {
@@ -68,6 +71,7 @@ impl Files {
         Location {
             file: relative(root).join(path.as_str()),
             line: None,
+            excerpt: None,
         }
     }
 }

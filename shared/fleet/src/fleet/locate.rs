@@ -1,7 +1,9 @@
 //! Finds the place in the files that a message is about.
 
 use super::build_files::{self, Build};
+use super::excerpt::excerpt;
 use super::files::{Files, Location};
+use driftless_fuel::Span;
 use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{Node, NodeKind};
 use driftless_manifest::{ObjectId, TreePath};
@@ -16,21 +18,32 @@ impl Files {
     /// Splits `FILE:LINE:COLUMN: MESSAGE` or `FILE: MESSAGE` into the place and the message.
     pub fn of_message<'m>(&self, message: &'m str) -> Option<(Location, &'m str)> {
         static FORM: LazyLock<Option<Regex>> =
-            LazyLock::new(|| Regex::new(r"(?s)^([^:\n]+?)(?::(\d+))?(?::\d+)?: (.*)$").ok());
+            LazyLock::new(|| Regex::new(r"(?s)^([^:\n]+?)(?::(\d+))?(?::(\d+))?: (.*)$").ok());
         let found = FORM.as_ref()?.captures(message)?;
         let path = TreePath::new(found.get(1)?.as_str()).ok()?;
         if self.tree.index().get(&path).is_none() && !self.tree.index().is_dir(&path) {
             return None;
         }
-        let text = found.get(3)?.as_str();
+        let text = found.get(4)?.as_str();
         if let Some(patch) = self.of_patch(text) {
             return Some((patch, text));
         }
-        let line = found.get(2).and_then(|line| line.as_str().parse().ok());
+        let number = |at| found.get(at)?.as_str().parse().ok();
+        let (line, column) = (number(2), number(3));
+        let excerpt = line
+            .zip(column)
+            .and_then(|place| self.excerpt(&path, place));
         let line = line
             .or_else(|| self.line_of_quoted(&path, text))
             .or_else(|| self.line_of_key(&path, text));
-        Some((self.place(&path, line), text))
+        let place = self.place(&path, line);
+        Some((Location { excerpt, ..place }, text))
+    }
+
+    /// Returns the excerpt of a file at a line and a column.
+    fn excerpt(&self, path: &TreePath, (line, column): (usize, usize)) -> Option<String> {
+        let file = self.root.join(path.as_str()).display().to_string();
+        excerpt(self.tree.content(path)?, &Span::new(file, line, column))
     }
 
     /// Returns the namespace that the kustomization in a file's directory sets, or an empty string.
@@ -248,6 +261,7 @@ impl Files {
         Location {
             file: self.root.join(path.as_str()),
             line,
+            excerpt: None,
         }
     }
 }
@@ -472,6 +486,7 @@ mod tests {
             let object = Location {
                 file: PathBuf::from("/fleet/a/web.yaml"),
                 line: Some(5),
+                excerpt: None,
             };
             files().of_field(object, message).line
         };

@@ -81,6 +81,13 @@ pub async fn plan(
     errors.extend(compared.errors);
     let hide = |mut notice: Notice| {
         notice.message = redactor.text(&notice.message);
+        let excerpt = notice
+            .place
+            .as_mut()
+            .and_then(|place| place.excerpt.as_mut());
+        excerpt
+            .into_iter()
+            .for_each(|one| *one = redactor.text(one));
         notice
     };
     Ok(Plan {

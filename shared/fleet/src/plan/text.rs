@@ -122,7 +122,8 @@ fn of_change(change: &Change) -> String {
     out
 }
 
-/// Renders `FILE:LINE: WORD: ABOUT: MESSAGE`, without the parts that are empty.
+/// Renders `FILE:LINE: WORD: ABOUT: MESSAGE`, without the parts that are empty, and the excerpt of the
+/// file.
 fn line(word: &str, notice: &Notice) -> String {
     let place = notice.place.as_ref().map(ToString::to_string);
     let message = notice.message.replace('\n', " ");
@@ -133,7 +134,11 @@ fn line(word: &str, notice: &Notice) -> String {
         message,
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join(": ") + "\n"
+    let excerpt = notice
+        .place
+        .as_ref()
+        .and_then(|place| place.excerpt.clone());
+    parts.join(": ") + "\n" + &excerpt.unwrap_or_default()
 }
 
 /// Returns a plan as a JSON document.

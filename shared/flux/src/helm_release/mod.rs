@@ -14,9 +14,8 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot, TestHookStatus};
 pub use spec::*;
 pub use status::HelmReleaseStatus;
 
-use super::{FluxKind, ObjectRef, spec_and_status};
+use super::{FluxKind, FluxSpec, Typed};
 use crate::error::FieldError;
-use driftless_manifest::Object;
 
 /// The annotation that requests a release without a change; its value must equal that of
 /// [`super::REQUESTED_AT`].
@@ -26,79 +25,34 @@ pub const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
 pub const RESET_AT: &str = "reconcile.fluxcd.io/resetAt";
 
 /// A HelmRelease of any served version.
-#[derive(Clone, Debug)]
-pub struct HelmRelease {
-    /// The reference of the object.
-    pub id: ObjectRef,
-    /// The live object that was read.
-    pub object: Object,
-    /// The desired state.
-    pub spec: HelmReleaseSpec,
-    /// The status that was written last.
-    pub status: HelmReleaseStatus,
-}
+pub type HelmRelease = Typed<HelmReleaseSpec>;
 
-impl super::FluxObject for HelmRelease {
+impl FluxSpec for HelmReleaseSpec {
+    const KIND: FluxKind = FluxKind::HelmRelease;
     type Status = HelmReleaseStatus;
 
-    fn from_object(object: Object) -> Result<Self, FieldError> {
-        Self::from_object(object)
-    }
-
-    fn object(&self) -> &Object {
-        &self.object
-    }
-
-    fn status(&self) -> &HelmReleaseStatus {
-        &self.status
-    }
-
-    fn is_suspended(&self) -> bool {
-        self.spec.suspend
-    }
-}
-
-impl HelmRelease {
-    /// Parses a live object of any served version. Fields of older versions are converted:
-    /// `valuesFile` of a chart is put before its `valuesFiles`.
-    ///
-    /// # Errors
-    /// A field is not valid; the message names it.
-    pub fn from_object(object: Object) -> Result<Self, FieldError> {
-        let (mut spec, mut status): (HelmReleaseSpec, HelmReleaseStatus) =
-            spec_and_status(&object)?;
-        if let Some(chart) = &mut spec.chart {
-            let file = chart
-                .spec
-                .values_file
-                .take()
-                .filter(|file| !file.is_empty());
+    /// Puts `valuesFile` of a chart, which older versions have, before its `valuesFiles`.
+    fn convert(&mut self, status: &mut HelmReleaseStatus) -> Result<(), FieldError> {
+        if let Some(chart) = &mut self.chart {
+            let file = chart.spec.values_file.take();
+            let file = file.filter(|file| !file.is_empty());
             chart.spec.values_files.splice(0..0, file);
         }
-        if spec.chart.is_some() == spec.chart_ref.is_some() {
+        if self.chart.is_some() == self.chart_ref.is_some() {
             return Err(FieldError::Value(
                 "spec: either chart or chartRef must be set".to_owned(),
             ));
         }
         status.history.sort_by_key(|snapshot| -snapshot.version);
-        let id = ObjectRef::new(FluxKind::HelmRelease, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
+        Ok(())
     }
+}
 
+impl HelmRelease {
     /// Returns whether values of the release may come from a Secret.
     pub fn may_have_secret_values(&self) -> bool {
         let mut references = self.spec.values_from.iter();
         references.any(|reference| reference.kind == "Secret")
-    }
-
-    /// Returns `metadata.generation` of the object.
-    pub fn generation(&self) -> i64 {
-        crate::generation(&self.object)
     }
 }
 

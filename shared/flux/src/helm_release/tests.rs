@@ -1,4 +1,5 @@
 use super::*;
+use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -446,7 +446,7 @@ async fn answers_without_an_end() {
         },
         URL,
     );
-    endless.limits = limits;
+    endless.limits = limits.clone();
     let error = fetch(&endless, id).await;
     assert!(matches!(error, Error::Limit(Limit::Packed(_))), "{error:?}");
     let mut listing = remote(

@@ -14,7 +14,7 @@ use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tr
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
 use crate::value::{Complex, Elem, Kind, Value};
-use driftless_fuel::Span;
+use driftless_fuel::{Fuel, Span};
 use frame::{CurrentNode, Frame, Slot};
 use std::any::Any;
 use std::sync::Arc;
@@ -50,10 +50,11 @@ enum Flow {
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl<'h> Executor<'h> {
-    /// Creates an execution of these templates. Functions get `host` from [`Exec::host`].
-    pub fn new(templates: Templates, host: &'h dyn Any, limits: Limits) -> Self {
+    /// Creates an execution of these templates, with the fuel for all of them, usually that of
+    /// [`Limits`]. Functions get `host` from [`Exec::host`].
+    pub fn new(templates: Templates, host: &'h dyn Any, fuel: Fuel) -> Self {
         Executor {
-            exec: Exec::new(host, limits),
+            exec: Exec::new(host, fuel),
             missing: templates.missing(),
             templates,
             depth: 0,
@@ -539,7 +540,7 @@ impl Templates {
         host: &dyn Any,
         limits: Limits,
     ) -> Result<Vec<u8>> {
-        Executor::new(self.clone(), host, limits).execute(name, data)
+        Executor::new(self.clone(), host, Fuel::new(limits.into())).execute(name, data)
     }
 }
 

@@ -12,7 +12,7 @@ pub use package::Package;
 
 use crate::compat::Compat;
 use crate::yaml_read::FUEL;
-use driftless_fuel::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits, Tank};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub struct Chart {
 }
 
 /// The limits of loading a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LoadLimits {
     /// The bytes of the files of one archive or directory. Helm also counts each packed subchart
     /// separately.
@@ -61,6 +61,8 @@ pub struct LoadLimits {
     pub depth: usize,
     /// The bytes of values.yaml of the chart and all its subcharts.
     pub values: usize,
+    /// The fuel of the step that loads the chart.
+    pub fuel: Tank,
 }
 
 impl Default for LoadLimits {
@@ -74,11 +76,20 @@ impl Default for LoadLimits {
             files: 20_000,
             depth: 32,
             values: 8 << 20,
+            fuel: Tank::default(),
         }
     }
 }
 
 impl LoadLimits {
+    /// Returns the default limits, for a chart that is loaded as a part of a step.
+    pub fn of_step(fuel: &Tank) -> Self {
+        LoadLimits {
+            fuel: fuel.clone(),
+            ..LoadLimits::default()
+        }
+    }
+
     /// Returns the limits of a version of Helm: Helm 4 has no limit on a single file since version
     /// 4.3.
     pub fn of(compat: Compat) -> Self {
@@ -95,7 +106,7 @@ impl LoadLimits {
     /// Returns the fuel of the files of a chart and its packed subcharts: bytes, and a node for
     /// each file.
     pub(crate) fn fuel(&self) -> Fuel {
-        Fuel::new(FuelLimits {
+        self.fuel.part(FuelLimits {
             bytes: usize::try_from(self.all_bytes).unwrap_or(usize::MAX),
             nodes: self.files.saturating_mul(4),
             depth: self.depth,
@@ -106,7 +117,7 @@ impl LoadLimits {
     /// Returns the fuel of the YAML content of a chart and its subcharts; the bytes are those of
     /// values.
     pub(crate) fn text_fuel(&self) -> Fuel {
-        Fuel::new(FuelLimits {
+        self.fuel.part(FuelLimits {
             bytes: self.values,
             ..FUEL
         })

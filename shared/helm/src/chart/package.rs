@@ -4,8 +4,7 @@ use super::{Chart, ChartFile, Dependency, LoadLimits, Metadata, archive, load};
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::values::{self, Table};
-use crate::yaml_read::{FUEL, read_yaml};
-use driftless_fuel::Fuel;
+use crate::yaml_read::read_yaml;
 use driftless_manifest::{Reader, TreePath, yaml};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value as Json;
@@ -17,6 +16,7 @@ use tar::{Builder, Header};
 #[derive(Clone, Debug, Default)]
 pub struct Package {
     files: Vec<ChartFile>,
+    limits: LoadLimits,
 }
 
 impl Package {
@@ -26,7 +26,8 @@ impl Package {
     /// [`HelmError::Chart`], which names the file.
     pub fn from_archive(data: &[u8], name: &str, limits: &LoadLimits) -> Result<Self, HelmError> {
         let files = archive::unpack(data, name, limits, &limits.fuel())?;
-        Ok(Self { files })
+        let limits = limits.clone();
+        Ok(Self { files, limits })
     }
 
     /// Reads the files of a chart's directory: .helmignore applies, links inside the tree are
@@ -40,7 +41,13 @@ impl Package {
         limits: &LoadLimits,
     ) -> Result<Self, HelmError> {
         let files = load::files(reader, directory, limits)?;
-        Ok(Self { files })
+        let limits = limits.clone();
+        Ok(Self { files, limits })
+    }
+
+    /// Returns the limits that the package was read with.
+    pub fn limits(&self) -> &LoadLimits {
+        &self.limits
     }
 
     /// Reads Chart.yaml with requirements.yaml, and checks them.
@@ -78,7 +85,7 @@ impl Package {
     fn top(&self) -> Result<Chart, HelmError> {
         let mine = |file: &&ChartFile| !file.name.contains('/');
         let files = self.files.iter().filter(mine).cloned().collect();
-        Chart::from_files(files, Compat::Helm4, &LoadLimits::default())
+        Chart::from_files(files, Compat::Helm4, &self.limits)
     }
 
     /// Returns the content of a file.
@@ -93,13 +100,12 @@ impl Package {
             let inner = file.name.strip_prefix("charts/")?;
             match inner.split_once('/') {
                 Some((_, "Chart.yaml")) => {
-                    let fields = read_yaml(&file.data, inner, &Fuel::new(FUEL)).ok()?;
+                    let fields = read_yaml(&file.data, inner, &self.limits.text_fuel()).ok()?;
                     Some(fields.get("name")?.as_str()?.to_owned())
                 }
                 Some(_) => None,
                 None if inner.ends_with(".tgz") => {
-                    let limits = LoadLimits::default();
-                    let packed = Package::from_archive(&file.data, inner, &limits).ok()?;
+                    let packed = Package::from_archive(&file.data, inner, &self.limits).ok()?;
                     Some(packed.metadata().ok()?.name)
                 }
                 None => None,
@@ -133,7 +139,7 @@ impl Package {
         let fail = |message: &str| HelmError::chart("Chart.yaml", message);
         let file = self.files.iter_mut().find(|file| file.name == "Chart.yaml");
         let file = file.ok_or_else(|| fail("Chart.yaml file is missing"))?;
-        let mut fields = read_yaml(&file.data, "Chart.yaml", &Fuel::new(FUEL))
+        let mut fields = read_yaml(&file.data, "Chart.yaml", &self.limits.text_fuel())
             .map_err(|error| fail(&error.to_string()))?;
         let Json::Object(map) = &mut fields else {
             return Err(fail("not a mapping"));
@@ -222,6 +228,7 @@ mod tests {
                 file("prod.yaml", "replicas: 3\nimage: {tag: b}\n"),
                 file("templates/a.yaml", "a: {{ .Values.replicas }}\n"),
             ],
+            limits: LoadLimits::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::compat::Compat;
 use crate::convert::floats;
 use crate::error::HelmError;
 use crate::yaml_read::{FUEL, read_yaml};
-use driftless_fuel::Fuel;
+use driftless_fuel::{Fuel, Tank};
 use serde_json::{Map, Value as Json};
 
 /// A table of values.
@@ -26,11 +26,19 @@ pub type Table = Map<String, Json>;
 /// # Errors
 /// Invalid YAML, or a document that is not a mapping.
 pub fn read(text: &[u8], file: &str, compat: Compat) -> Result<Table, HelmError> {
-    read_within(text, file, compat, &Fuel::new(FUEL))
+    read_within(text, file, compat, &fuel(&Tank::default()))
 }
 
-/// Like [`read`], charged to a fuel that is shared with other files.
-pub(crate) fn read_within(
+/// Returns the fuel for the values files of a release: see [`read_within`].
+pub fn fuel(step: &Tank) -> Fuel {
+    step.part(FUEL)
+}
+
+/// Reads a values file like [`read`], charged to a [`fuel`] that it shares with other files.
+///
+/// # Errors
+/// Those of [`read`]; the fuel has run out.
+pub fn read_within(
     text: &[u8],
     file: &str,
     compat: Compat,

@@ -2,8 +2,8 @@
 
 use driftless_helm::values::{self, SetKind, Table};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, ReleaseInfo,
-    Render, Rendered,
+    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, Render,
+    Rendered,
 };
 
 /// A chart with its inputs.
@@ -39,20 +39,14 @@ impl Input {
         capabilities
             .api_versions
             .extend(self.api_versions.iter().cloned());
-        let options = Options {
+        let mut options = Options {
             compat,
-            release: ReleaseInfo {
-                name: "rel".to_owned(),
-                namespace: "ns".to_owned(),
-                revision: 1,
-                is_upgrade: self.upgrade,
-            },
             capabilities,
             now: (1_790_000_000, 0),
             entropy: [3; 32],
-            lookups: None,
-            limits: Default::default(),
+            ..Options::new("rel", "ns")
         };
+        options.release.is_upgrade = self.upgrade;
         match Render::new(&chart, &user, &options)
             .without_schema(!self.check_schema)
             .run()?

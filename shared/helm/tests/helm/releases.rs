@@ -2,8 +2,8 @@
 
 use driftless_helm::values::Table;
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Lookup, Options, Outcome,
-    PostRenderStrategy, PostRenderer, ReleaseInfo, Render, Rendered, manifest_text,
+    Chart, ChartFile, Compat, LoadLimits, Lookup, Options, Outcome, PostRenderStrategy,
+    PostRenderer, Render, Rendered, manifest_text,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -24,17 +24,7 @@ fn chart(files: &[(&str, &str)]) -> Chart {
 fn options() -> Options {
     Options {
         compat: Compat::Helm4,
-        release: ReleaseInfo {
-            name: "rel".to_owned(),
-            namespace: "ns".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
-        capabilities: Capabilities::default(),
-        now: (0, 0),
-        entropy: [0; 32],
-        lookups: None,
-        limits: Default::default(),
+        ..Options::new("rel", "ns")
     }
 }
 

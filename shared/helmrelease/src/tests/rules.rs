@@ -6,6 +6,7 @@ use super::super::values::{compose, references};
 use super::{NOW, helm_release, record, table};
 use base64::Engine as _;
 use driftless_flux::{ConditionStatus, FORCE_AT, HelmRelease, ReleaseAction, Snapshot, TestFilter};
+use driftless_fuel::Tank;
 use driftless_helm::record::Status;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
@@ -151,7 +152,7 @@ fn values_in_their_order() {
     ] {
         let release = helm_release(&json!({"valuesFrom": references, "values": own}));
         assert_eq!(
-            compose(&release, &objects).unwrap(),
+            compose(&release, &objects, &Tank::default()).unwrap(),
             table(expected),
             "{rule}"
         );
@@ -199,7 +200,9 @@ fn errors_of_values() {
         ),
     ] {
         let release = helm_release(&json!({"valuesFrom": [reference]}));
-        let error = compose(&release, &objects).unwrap_err().to_string();
+        let error = compose(&release, &objects, &Tank::default())
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, message);
         assert!(!error.contains("s3cret") && !error.contains("t0ken"));
     }

@@ -9,6 +9,7 @@ use crate::failure::{Class, Failure};
 use crate::hub::Hub;
 use crate::ports::{Cause, Ports, Request};
 use driftless_flux::ObjectRef;
+use driftless_fuel::{FuelLimits, Tank};
 use std::time::Duration;
 
 /// The first delay between tries after a failure.
@@ -21,6 +22,22 @@ const DARK_TRIES: u32 = 3;
 /// The first delay before something that ends without the step is checked again: health, or a
 /// deletion.
 pub const FIRST_CHECK: Duration = Duration::from_secs(5);
+
+/// The limits of one step of any kind, as far as this process works for it: all parts of the step
+/// charge one [`Tank`]. [`driftless_fuel`] lists the ceilings of each part. Every part has room for
+/// its own ceilings, several times over: the limits are for steps that repeat a part, such as a
+/// build that needs one remote base after another.
+pub const STEP_FUEL: FuelLimits = FuelLimits {
+    steps: 500_000_000,
+    bytes: 4 << 30,
+    nodes: 16_000_000,
+    ..FuelLimits::NONE
+};
+
+/// Returns the fuel of a step that begins.
+pub fn step_fuel() -> Tank {
+    Tank::new(STEP_FUEL)
+}
 
 /// The context of one step.
 pub struct Context<'a> {
@@ -36,6 +53,8 @@ pub struct Context<'a> {
     pub wait_budget: Duration,
     /// The events and the changes of the step, sent and written at its end.
     pub events: Recorder,
+    /// The fuel of the step, which all its parts charge: [`STEP_FUEL`].
+    pub fuel: Tank,
     /// True if the sweep rehearses the step, to find whether it would do anything. The sweep itself
     /// compares the applied objects with their fingerprints.
     pub is_rehearsal: bool,
@@ -54,6 +73,7 @@ impl<'a> Context<'a> {
             cause: Cause::Timer,
             wait_budget: Duration::ZERO,
             events: Recorder::default(),
+            fuel: step_fuel(),
             is_rehearsal: true,
             only_moves_revision: false,
         }

@@ -4,6 +4,7 @@ use super::{Connection, ErrorKind, PartsDigest, PortError, Result, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_flux::GitReference;
+use driftless_fuel::{Fuel, FuelLimits, Tank};
 use driftless_manifest::FileTree;
 use serde::{Deserialize, Serialize};
 
@@ -191,7 +192,7 @@ impl Commit {
 }
 
 /// The limits of the files of one source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FetchLimits {
     /// The most unpacked bytes in total.
     pub bytes: u64,
@@ -199,6 +200,27 @@ pub struct FetchLimits {
     pub files: usize,
     /// The most unpacked bytes for each packed byte.
     pub ratio: u64,
+    /// The fuel of the step that needs the files.
+    pub fuel: Tank,
+}
+
+impl FetchLimits {
+    /// Returns the limits of a source whose files are charged to the fuel of a step.
+    pub fn of_step(fuel: &Tank) -> Self {
+        Self {
+            fuel: fuel.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the fuel of a reader of the files: their bytes, and a value for each of them.
+    pub fn part(&self) -> Fuel {
+        self.fuel.part(FuelLimits {
+            bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
+            nodes: self.files,
+            ..FuelLimits::NONE
+        })
+    }
 }
 
 impl Default for FetchLimits {
@@ -207,6 +229,7 @@ impl Default for FetchLimits {
             bytes: 256 << 20,
             files: 100_000,
             ratio: 800,
+            fuel: Tank::default(),
         }
     }
 }

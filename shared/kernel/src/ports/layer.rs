@@ -1,8 +1,8 @@
 //! Clients of a cluster that change some requests, and pass the others on to another client.
 
 use super::{
-    ApiCapabilities, Apply, Changes, Cluster, Delete, Deleted, Page, PatchRequest, Resource,
-    Result, Token, TokenRequest,
+    ApiCapabilities, ApplyRequest, Changes, Cluster, Delete, Deleted, ListRequest, Page,
+    PatchRequest, Resource, Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -41,18 +41,15 @@ pub trait ClusterLayer: Send + Sync {
     }
 
     /// Serves a call of [`Cluster::list`].
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        self.inner().list(resource, namespace, selector).await
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        self.inner().list(request).await
     }
 
     /// Serves a call of [`Cluster::page`].
     async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
-        self.list(resource, "", selector).await.map(Page::whole)
+        let all = ListRequest::all(resource);
+        let objects = self.list(&ListRequest { selector, ..all }).await?;
+        Ok(Page::whole(objects))
     }
 
     /// Serves a call of [`Cluster::watch`].
@@ -67,13 +64,8 @@ pub trait ClusterLayer: Send + Sync {
     }
 
     /// Serves a call of [`Cluster::apply`].
-    async fn apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        options: Apply<'_>,
-    ) -> Result<Object> {
-        self.inner().apply(resource, object, options).await
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
+        self.inner().apply(request).await
     }
 
     /// Serves a call of [`Cluster::create`].
@@ -118,13 +110,8 @@ impl<L: ClusterLayer> Cluster for L {
         ClusterLayer::get(self, resource, namespace, name).await
     }
 
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        ClusterLayer::list(self, resource, namespace, selector).await
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        ClusterLayer::list(self, request).await
     }
 
     async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
@@ -141,14 +128,9 @@ impl<L: ClusterLayer> Cluster for L {
         ClusterLayer::watch(self, resource, selector, version, time).await
     }
 
-    async fn apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        options: Apply<'_>,
-    ) -> Result<Object> {
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
         self.before_write().await?;
-        ClusterLayer::apply(self, resource, object, options).await
+        ClusterLayer::apply(self, request).await
     }
 
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {

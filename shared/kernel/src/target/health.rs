@@ -2,7 +2,9 @@
 
 use super::Target;
 use crate::failure::Failure;
+use crate::ports::ListRequest;
 use driftless_flux::{HealthCheckExpr, reason, timestamp};
+use driftless_fuel::Tank;
 use driftless_manifest::{Gvk, Object};
 use driftless_plans::health::{self, Assessment, Health as Status, HealthExprs};
 use serde_json::Value;
@@ -22,11 +24,14 @@ async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
         .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
     let selector = pairs.collect::<Vec<_>>().join(",");
     match target.cluster.resource(&Gvk::new("v1", "Pod")).await {
-        Ok(Some(pods)) => target
-            .cluster
-            .list(&pods, live.namespace(), &selector)
-            .await
-            .unwrap_or_default(),
+        Ok(Some(pods)) => {
+            let request = ListRequest {
+                resource: &pods,
+                namespace: live.namespace(),
+                selector: &selector,
+            };
+            target.cluster.list(&request).await.unwrap_or_default()
+        }
         _ => Vec::new(),
     }
 }
@@ -59,11 +64,11 @@ fn unknown(error: &dyn std::fmt::Display) -> Assessment {
     }
 }
 
-/// Parses the expressions of `spec.healthCheckExprs`.
+/// Parses the expressions of `spec.healthCheckExprs`, whose evaluations charge the fuel of a step.
 ///
 /// # Errors
 /// An expression is not valid.
-pub fn expressions(checks: &[HealthCheckExpr]) -> Result<HealthExprs, Failure> {
+pub fn expressions(checks: &[HealthCheckExpr], step: &Tank) -> Result<HealthExprs, Failure> {
     let checks = checks.iter().map(|check| health::HealthCheck {
         api_version: check.api_version.clone(),
         kind: check.kind.clone(),
@@ -72,5 +77,6 @@ pub fn expressions(checks: &[HealthCheckExpr]) -> Result<HealthExprs, Failure> {
         current: check.current.clone(),
     });
     let checks: Vec<_> = checks.collect();
-    HealthExprs::parse(&checks).map_err(|error| Failure::terminal(reason::INVALID_CEL, error))
+    HealthExprs::parse(&checks, step)
+        .map_err(|error| Failure::terminal(reason::INVALID_CEL, &error).caused_by(error))
 }

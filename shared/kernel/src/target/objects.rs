@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::concurrent;
-use crate::ports::{ErrorKind, PortError, Resource};
+use crate::ports::{ErrorKind, ListRequest, PortError, Resource};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -161,7 +161,12 @@ pub async fn list(
         true => first,
         false => "",
     };
-    match target.cluster.list(resource, namespace, selector).await {
+    let request = ListRequest {
+        resource,
+        namespace,
+        selector,
+    };
+    match target.cluster.list(&request).await {
         Ok(listed) => Ok(Some(listed)),
         Err(error) if error.kind == ErrorKind::Denied => Ok(None),
         Err(error) => Err(error),

@@ -2,6 +2,7 @@
 
 use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
+use crate::declare::FieldError;
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::generate;
 use crate::kustomization::{COMPONENT, Kustomization, Var, read_config};
@@ -162,8 +163,8 @@ impl Target<'_> {
         let mut own = Config::builtin();
         let mut added = Config::default();
         for path in &self.kustomization.configurations {
-            let fault = |reason: String| {
-                ErrorKind::Kustomization(format!("configurations: '{path}': {reason}"))
+            let fault = |error: FieldError| {
+                ErrorKind::Kustomization(format!("configurations: '{path}': {error}"))
             };
             let value = self.yaml_value(path, "configurations")?;
             let mut config: Config = read_config(value, true).map_err(fault)?;

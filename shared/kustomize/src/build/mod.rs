@@ -27,35 +27,27 @@ pub(crate) fn build(
     options: &Options,
     charts: Option<&dyn Charts>,
 ) -> Result<Vec<Value>, Error> {
-    on_large_stack(|| rendered(reader, dir, replaced, options, charts))
-}
-
-fn rendered(
-    reader: &Reader<'_>,
-    dir: &TreePath,
-    replaced: Option<&Value>,
-    options: &Options,
-    charts: Option<&dyn Charts>,
-) -> Result<Vec<Value>, Error> {
-    let context = Context::new(reader, options, charts);
-    let loader = Loader::top(&context, dir)?;
-    let (file_name, kustomization) = match replaced {
-        Some(value) => {
-            let parsed = kustomization::parse(&Source::Value(value), &context.budget);
-            ("kustomization.yaml", parsed.in_file(&loader.root)?)
-        }
-        None => load(&loader)?,
-    };
-    let tracked = !kustomization.build_metadata.is_empty();
-    let top = Target {
-        loader: &loader,
-        kustomization: &kustomization,
-        file_name,
-        origin: tracked.then(Origin::default),
-    };
-    choose_schema(&top, true)?;
-    let done = top.accumulate(Accumulator::default())?;
-    finish(done, &top)
+    on_large_stack(|| {
+        let context = Context::new(reader, options, charts);
+        let loader = Loader::top(&context, dir)?;
+        let (file_name, kustomization) = match replaced {
+            Some(value) => {
+                let parsed = kustomization::parse(&Source::Value(value), &context.budget);
+                ("kustomization.yaml", parsed.in_file(&loader.root)?)
+            }
+            None => load(&loader)?,
+        };
+        let tracked = !kustomization.build_metadata.is_empty();
+        let top = Target {
+            loader: &loader,
+            kustomization: &kustomization,
+            file_name,
+            origin: tracked.then(Origin::default),
+        };
+        choose_schema(&top, true)?;
+        let done = top.accumulate(Accumulator::default())?;
+        finish(done, &top)
+    })
 }
 
 /// Loads the kustomization of a loader's directory.

@@ -3,7 +3,7 @@
 //! refused.
 
 use super::{Accumulator, Origin, Step, Target, origin};
-use crate::declare::{Declared, declare};
+use crate::declare::{Declared, FieldError, declare};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
@@ -174,8 +174,8 @@ fn builtin_kind<'c>(config: &'c Resource, field: &str) -> Result<&'c str, Error>
 
 /// Reads a plugin's fields; unknown ones are ignored, as in kustomize.
 fn read<T: Declared + DeserializeOwned>(config: &Resource) -> Result<T, Error> {
-    let fault = |reason: String| {
-        ErrorKind::Kustomization(format!("{} {}: {reason}", config.kind(), config.name()))
+    let fault = |error: FieldError| {
+        ErrorKind::Kustomization(format!("{} {}: {error}", config.kind(), config.name()))
     };
     Ok(read_config(node::to_value(&config.node)?, false).map_err(fault)?)
 }
@@ -331,8 +331,8 @@ fn value_add(mut config: ValueAddConfig, target: &Target<'_>) -> Result<Transfor
     };
     if !config.target_file_path.is_empty() {
         let more = target.yaml_value(&config.target_file_path, "targetFilePath")?;
-        let more: ValueAddConfig = read_config(more, false).map_err(|reason| {
-            ErrorKind::Kustomization(format!("'{}': {reason}", config.target_file_path))
+        let more: ValueAddConfig = read_config(more, false).map_err(|error| {
+            ErrorKind::Kustomization(format!("'{}': {error}", config.target_file_path))
         })?;
         config.targets.extend(more.targets);
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::kustomization::{Generator, GeneratorOptions, Texts};
 use crate::loader::Loader;
 use crate::node::{Map, Node, Scalar, Style, Tag};
-use crate::resmap::{data_map, encode_base64};
+use crate::resmap::encode_base64;
 use crate::resource::{Behavior, Resource, text_map};
 use driftless_fuel::MAP_NODES;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(crate) fn config_map(
     }
     for (field, values) in [("data", data), ("binaryData", binary)] {
         if !values.is_empty() {
-            fields.insert(field, data_map(values));
+            fields.insert(field, text_map(values));
         }
     }
     Ok(finish(fields, args, globals))
@@ -66,7 +66,7 @@ pub(crate) fn secret(
         .into_iter()
         .map(|(key, bytes)| (key, encode_base64(&bytes)))
         .collect();
-    fields.insert("data", data_map(data));
+    fields.insert("data", text_map(data));
     Ok(finish(fields, args, globals))
 }
 

@@ -21,7 +21,7 @@ pub(super) fn load(
     let old_env = (!args.env.is_empty()).then_some(&args.env);
     for path in args.envs.iter().chain(old_env) {
         let (file, bytes) = loader.load(path, "envs")?;
-        all.extend(env_lines(&bytes).map_err(|reason| fault(format!("'{file}': {reason}")))?);
+        all.extend(env_lines(&bytes).map_err(|error| fault(format!("'{file}': {error}")))?);
     }
     for literal in &args.literals {
         all.push(
@@ -30,7 +30,7 @@ pub(super) fn load(
         );
     }
     for source in &args.files {
-        let (key, path) = file_source(source).map_err(fault)?;
+        let (key, path) = file_source(source).map_err(|error| fault(error.to_string()))?;
         let (_, bytes) = loader.load(path, "files")?;
         all.push((key.to_owned(), bytes));
     }
@@ -45,9 +45,22 @@ pub(super) fn load(
 
 type Pair = (String, Vec<u8>);
 
+/// The error of a source of pairs.
+#[derive(Debug, thiserror::Error)]
+enum SourceError {
+    #[error("line {0} is not UTF-8")]
+    NotUtf8(usize),
+    #[error("the file source '{0}' has more than one '='")]
+    ManySigns(String),
+    #[error("the file source '{0}' has no key before '='")]
+    NoKey(String),
+    #[error("the file source '{0}' has no path after '='")]
+    NoPath(String),
+}
+
 /// Parses lines of `key=value`; blank lines and comments are left out, a line without `=` is a key
 /// without a value.
-fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
+fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, SourceError> {
     /// The longest line in bytes: Go's scanner stops without an error at a longer one.
     const MAX_LINE: usize = 64 * 1024;
     let mut pairs = Vec::new();
@@ -64,7 +77,7 @@ fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
         }
         rest = more;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let text = std::str::from_utf8(line).map_err(|_| format!("line {number} is not UTF-8"))?;
+        let text = std::str::from_utf8(line).map_err(|_| SourceError::NotUtf8(number))?;
         let text = if number == 1 {
             text.strip_prefix('\u{feff}').unwrap_or(text)
         } else {
@@ -95,7 +108,7 @@ fn key_value(literal: &str) -> Option<Pair> {
 }
 
 /// Splits `path` or `key=path`.
-fn file_source(source: &str) -> Result<(&str, &str), String> {
+fn file_source(source: &str) -> Result<(&str, &str), SourceError> {
     match source.split_once('=') {
         None => Ok((
             source
@@ -105,11 +118,9 @@ fn file_source(source: &str) -> Result<(&str, &str), String> {
                 .unwrap_or(source),
             source,
         )),
-        Some((_, path)) if path.contains('=') => {
-            Err(format!("the file source '{source}' has more than one '='"))
-        }
-        Some(("", _)) => Err(format!("the file source '{source}' has no key before '='")),
-        Some((_, "")) => Err(format!("the file source '{source}' has no path after '='")),
+        Some((_, path)) if path.contains('=') => Err(SourceError::ManySigns(source.to_owned())),
+        Some(("", _)) => Err(SourceError::NoKey(source.to_owned())),
+        Some((_, "")) => Err(SourceError::NoPath(source.to_owned())),
         Some(pair) => Ok(pair),
     }
 }

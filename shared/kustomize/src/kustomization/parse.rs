@@ -2,7 +2,7 @@
 
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
 use crate::budget::{Budget, KUSTOMIZATION as KUSTOMIZATION_TEXT};
-use crate::declare::{Declared, Mode, normalize};
+use crate::declare::{Declared, FieldError, Mode, normalize};
 use crate::error::{Error, ErrorKind};
 use driftless_fuel::Fuel;
 use driftless_manifest::value_nodes;
@@ -77,8 +77,8 @@ pub(crate) fn to_document(
 /// if `strict` is set, otherwise dropped.
 ///
 /// # Errors
-/// The expected type and the field.
-pub(crate) fn read_config<T>(value: Value, strict: bool) -> Result<T, String>
+/// Those of [`normalize`], or a value that the model refuses.
+pub(crate) fn read_config<T>(value: Value, strict: bool) -> Result<T, FieldError>
 where
     T: Declared + DeserializeOwned,
 {
@@ -92,12 +92,12 @@ where
         coerce: true,
     };
     let value = normalize(value, &T::TYPE, "", mode)?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    Ok(serde_json::from_value(value)?)
 }
 
 fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
     normalize(document, &Kustomization::TYPE, "", mode)
-        .map_err(|reason| ErrorKind::Kustomization(reason).into())
+        .map_err(|error| ErrorKind::Kustomization(error.to_string()).into())
 }
 
 /// Returns the first document. A duplicate key is allowed, and the last one counts, as in

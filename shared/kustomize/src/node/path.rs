@@ -126,20 +126,13 @@ pub(crate) struct WrongKind {
 pub(crate) fn lookup<'n>(node: &'n Node, path: &[Part]) -> Result<Option<&'n Node>, WrongKind> {
     let mut at = node;
     for part in path {
-        let next = match (at, part) {
-            (at, _) if at.is_null() => None,
-            (Node::Map(map), Part::Field(name)) => map.get(name),
-            (Node::Seq(items), part) => index_of(items, part)?.and_then(|index| items.get(index)),
-            (other, _) => {
-                return Err(WrongKind {
-                    found: other.description(),
-                });
-            }
+        let next = match (child(at, part)?, at) {
+            (Some(Child::Field(name)), Node::Map(map)) => map.get(name),
+            (Some(Child::Item(index)), Node::Seq(items)) => items.get(index),
+            _ => None,
         };
-        match next {
-            Some(next) => at = next,
-            None => return Ok(None),
-        }
+        let Some(next) = next else { return Ok(None) };
+        at = next;
     }
     Ok(Some(at))
 }
@@ -151,26 +144,35 @@ pub(crate) fn lookup_mut<'n>(
 ) -> Result<Option<&'n mut Node>, WrongKind> {
     let mut at = node;
     for part in path {
-        if at.is_null() {
-            return Ok(None);
-        }
-        let next = match (at, part) {
-            (Node::Map(map), Part::Field(name)) => map.get_mut(name),
-            (Node::Seq(items), part) => {
-                index_of(items, part)?.and_then(|index| items.get_mut(index))
-            }
-            (other, _) => {
-                return Err(WrongKind {
-                    found: other.description(),
-                });
-            }
+        let next = match (child(at, part)?, at) {
+            (Some(Child::Field(name)), Node::Map(map)) => map.get_mut(name),
+            (Some(Child::Item(index)), Node::Seq(items)) => items.get_mut(index),
+            _ => None,
         };
-        match next {
-            Some(next) => at = next,
-            None => return Ok(None),
-        }
+        let Some(next) = next else { return Ok(None) };
+        at = next;
     }
     Ok(Some(at))
+}
+
+/// A child of a node, which may be absent.
+enum Child<'p> {
+    Field(&'p str),
+    Item(usize),
+}
+
+/// Returns the child that a part of a path names; `None` if no item matches, or below null.
+fn child<'p>(node: &Node, part: &'p Part) -> Result<Option<Child<'p>>, WrongKind> {
+    Ok(match (node, part) {
+        (node, _) if node.is_null() => None,
+        (Node::Map(_), Part::Field(name)) => Some(Child::Field(name)),
+        (Node::Seq(items), part) => index_of(items, part)?.map(Child::Item),
+        (other, _) => {
+            return Err(WrongKind {
+                found: other.description(),
+            });
+        }
+    })
 }
 
 fn index_of(items: &[Node], part: &Part) -> Result<Option<usize>, WrongKind> {

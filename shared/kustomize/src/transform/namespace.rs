@@ -123,12 +123,7 @@ impl Namespace {
                 "metadata/namespace",
                 true,
             );
-            spec.visit(
-                &mut resource.node,
-                CreateKind::Scalar,
-                budget,
-                &mut |node| self.set(node, budget),
-            )?;
+            self.set_at(&spec, resource, budget)?;
         }
         let binding = ["RoleBinding", "ClusterRoleBinding"].contains(&resource.kind());
         if binding {
@@ -146,15 +141,25 @@ impl Namespace {
                 _ => false,
             };
             if !own {
-                spec.visit(
-                    &mut resource.node,
-                    CreateKind::Scalar,
-                    budget,
-                    &mut |node| self.set(node, budget),
-                )?;
+                self.set_at(spec, resource, budget)?;
             }
         }
         Ok(())
+    }
+
+    /// Sets the namespace in the fields that a specification names.
+    fn set_at(
+        &self,
+        spec: &FieldSpec,
+        resource: &mut Resource,
+        budget: &Budget,
+    ) -> Result<(), Error> {
+        spec.visit(
+            &mut resource.node,
+            CreateKind::Scalar,
+            budget,
+            &mut |node| self.set(node, budget),
+        )
     }
 
     fn set(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {

@@ -506,7 +506,7 @@ fn two_kustomization_files_are_refused() {
     let above = "above/two: found multiple kustomization files (kustomization.yaml, kustomization.yml): keep one";
     for (dir, words) in [("two", two), ("above", above)] {
         let dir = TreePath::new(dir).unwrap();
-        let error = kustomization_of(&reader, &dir).unwrap_err();
+        let error = kustomization_of(&reader, &dir, &Limits::default()).unwrap_err();
         assert_eq!(error.to_string(), words);
     }
     let built = Build::new(&reader, &TreePath::new("two").unwrap()).objects();
@@ -527,7 +527,8 @@ fn a_kustomization_is_found_or_generated_like_flux() {
         ("bad/values.yaml", "a: 1\n"),
     ]);
     let reader = Reader::new(&tree);
-    let of = |dir: &str| kustomization_of(&reader, &TreePath::new(dir).unwrap());
+    let of =
+        |dir: &str| kustomization_of(&reader, &TreePath::new(dir).unwrap(), &Limits::default());
     let kind = |mut value: serde_json::Value| {
         value["apiVersion"] = json!("kustomize.config.k8s.io/v1beta1");
         value["kind"] = json!("Kustomization");

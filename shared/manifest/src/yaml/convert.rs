@@ -235,8 +235,8 @@ fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Loc
     for (key_node, value_node) in pairs {
         let key = key(key_node, keys)?;
         let value = value(value_node, keys.dialect())?;
-        if let Err(key) = insert(&mut map, key, value) {
-            return Err(duplicate(pairs, key_node, key, keys));
+        if let Some(known) = insert(&mut map, key, value) {
+            return Err(duplicate(pairs, key_node, known, keys));
         }
     }
     Ok(map)
@@ -244,13 +244,13 @@ fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Loc
 
 /// Inserts a value, unless its key exists already: then returns the key.
 #[inline(never)]
-fn insert(map: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
+fn insert(map: &mut Map<String, Value>, key: String, value: Value) -> Option<String> {
     match map.entry(key) {
         Entry::Vacant(entry) => {
             entry.insert(value);
-            Ok(())
+            None
         }
-        Entry::Occupied(entry) => Err(entry.key().clone()),
+        Entry::Occupied(entry) => Some(entry.key().clone()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! item of a set, `i:N` for an item by index, and `.` for the value itself. `{}` is a value without
 //! owned parts.
 
-use driftless_manifest::Object;
+use driftless_manifest::{Object, pointer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -101,11 +101,11 @@ impl FieldSet {
     /// field.
     pub(super) fn has(&self, pointer: &str, live: &Object) -> bool {
         let names = pointer.split('/').skip(1);
-        let mut names = names.map(|name| name.replace("~1", "/").replace("~0", "~"));
+        let mut names = names.map(pointer::unescape);
         let Some(first) = names.next() else {
             return false;
         };
-        let (mut set, mut value) = (self.field(&first), live.as_map().get(&first));
+        let (mut set, mut value) = (self.field(&first), live.as_map().get(&*first));
         for name in names {
             let Some(here) = set else {
                 return false;
@@ -118,7 +118,7 @@ impl FieldSet {
                     set = found.map(|(_, below)| below);
                 }
                 other => {
-                    value = other.and_then(|value| value.get(&name));
+                    value = other.and_then(|value| value.get(&*name));
                     set = here.field(&name);
                 }
             }

@@ -4,7 +4,7 @@
 use super::managers::FieldOwners;
 use driftless_flux::{IgnoreRule, Invalid};
 use driftless_kustomize::{ObjectSelector, SelectorBudget};
-use driftless_manifest::Object;
+use driftless_manifest::{Object, pointer};
 use serde_json::Value;
 
 /// The rules, with parsed selectors.
@@ -80,7 +80,7 @@ fn copy(live: Option<&Value>, desired: &mut Value, path: &str) {
     let Some((parent, field)) = path.rsplit_once('/') else {
         return;
     };
-    let field = field.replace("~1", "/").replace("~0", "~");
+    let field = pointer::unescape(field).into_owned();
     match (desired.pointer_mut(parent), live) {
         (Some(Value::Object(map)), Some(live)) => {
             map.insert(field, live.clone());

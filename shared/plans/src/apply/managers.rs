@@ -2,7 +2,7 @@
 
 use super::annotations::Policy;
 use super::fieldset::FieldSet;
-use driftless_manifest::Object;
+use driftless_manifest::{Object, pointer};
 use serde_json::{Value, json};
 
 /// Managers whose fields become ours, by the prefix of their name and their operation. Fields that
@@ -66,10 +66,7 @@ pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
             .iter()
             .filter(|key| map.is_some_and(|map| map.contains_key(**key)))
         {
-            let path = format!(
-                "/metadata/{field}/{}",
-                key.replace('~', "~0").replace('/', "~1")
-            );
+            let path = format!("/metadata/{field}/{}", pointer::escape(key));
             operations.push(json!({"op": "remove", "path": path}));
         }
     }

@@ -8,7 +8,8 @@
 
 use super::change_detection::SERVER_METADATA;
 use super::fieldset::{FieldSet, Step, canonical};
-use driftless_manifest::Object;
+use driftless_fuel::{Fuel, FuelLimits, OutOfFuel, Tank};
+use driftless_manifest::{Object, value_nodes};
 use serde_json::{Map, Value, json};
 
 /// The groups whose kinds Helm 4's client knows, in addition to those without a dot.
@@ -30,6 +31,12 @@ const KNOWN_GROUPS: [&str; 15] = [
     "storage.k8s.io",
 ];
 
+/// The ceilings of one merge.
+const CEILINGS: FuelLimits = FuelLimits {
+    steps: 40_000_000,
+    ..FuelLimits::NONE
+};
+
 /// Checks whether Helm's client has a type for an object's kind.
 pub fn is_known(object: &Object) -> bool {
     let group = object.group();
@@ -38,7 +45,21 @@ pub fn is_known(object: &Object) -> bool {
 
 /// Returns the JSON merge patch that applies the changes from `original` to `modified` to `live`,
 /// and corrects the live fields that differ from `modified`. `None` if no field changes.
-pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<Value> {
+///
+/// # Errors
+/// The merge needs too much work, or more than is left of the fuel of the step.
+pub fn three_way(
+    original: &Object,
+    modified: &Object,
+    live: &Object,
+    step: &Tank,
+) -> Result<Option<Value>, OutOfFuel> {
+    let fuel = step.part(CEILINGS);
+    for object in [original, modified, live] {
+        // Each value is copied once for each level above it: few objects have more than eight.
+        let values = object.as_map().values().map(value_nodes).sum::<usize>();
+        fuel.steps(values.saturating_mul(8))?;
+    }
     let owned = match is_known(modified) {
         true => all_owned(live),
         false => FieldSet::default(),
@@ -46,13 +67,14 @@ pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<
     let place = OwnedField {
         owned: Some(&owned),
         exact: false,
+        fuel: &fuel,
     };
     let merged = place.map(
         Some(original.as_map()),
         modified.as_map(),
         Some(live.as_map()),
-    );
-    patch(live, merged)
+    )?;
+    Ok(patch(live, merged))
 }
 
 /// Returns the JSON merge patch with only the changes from `original` to `modified`, which Helm
@@ -108,6 +130,7 @@ struct OwnedField<'s> {
     owned: Option<&'s FieldSet>,
     /// True if fields that are not sent are removed: Kubernetes' `retainKeys`.
     exact: bool,
+    fuel: &'s Fuel,
 }
 
 impl<'s> OwnedField<'s> {
@@ -117,22 +140,28 @@ impl<'s> OwnedField<'s> {
         Self {
             owned: self.owned.and_then(|owned| owned.field(name)),
             exact: self.owned.is_some() && (is_strategy || name == "volumes"),
+            fuel: self.fuel,
         }
     }
 
-    fn value(self, original: Option<&Value>, modified: &Value, live: Option<&Value>) -> Value {
-        match (modified, live) {
+    fn value(
+        self,
+        original: Option<&Value>,
+        modified: &Value,
+        live: Option<&Value>,
+    ) -> Result<Value, OutOfFuel> {
+        Ok(match (modified, live) {
             (Value::Object(modified), _) => Value::Object(self.map(
                 original.and_then(Value::as_object),
                 modified,
                 live.and_then(Value::as_object),
-            )),
+            )?),
             (Value::Array(modified), Some(Value::Array(live))) => {
                 let original = original.and_then(Value::as_array);
-                Value::Array(self.list(original.map_or(&[], Vec::as_slice), modified, live))
+                Value::Array(self.list(original.map_or(&[], Vec::as_slice), modified, live)?)
             }
             _ => modified.clone(),
-        }
+        })
     }
 
     fn map(
@@ -140,7 +169,7 @@ impl<'s> OwnedField<'s> {
         original: Option<&Map<String, Value>>,
         modified: &Map<String, Value>,
         live: Option<&Map<String, Value>>,
-    ) -> Map<String, Value> {
+    ) -> Result<Map<String, Value>, OutOfFuel> {
         let mut merged = match live {
             Some(live) if !self.exact => live.clone(),
             _ => Map::new(),
@@ -156,24 +185,40 @@ impl<'s> OwnedField<'s> {
                 // Null removes a field.
                 Value::Null => drop(merged.remove(field)),
                 _ => {
-                    let value = self.field(modified, field).value(before, value, live_value);
+                    let value = self
+                        .field(modified, field)
+                        .value(before, value, live_value)?;
                     merged.insert(field.clone(), value);
                 }
             }
         }
-        merged
+        Ok(merged)
     }
 
-    fn list(self, original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> {
+    fn list(
+        self,
+        original: &[Value],
+        modified: &[Value],
+        live: &[Value],
+    ) -> Result<Vec<Value>, OutOfFuel> {
         let steps = self.owned.into_iter().flat_map(|owned| owned.parts.keys());
         let mut steps = steps.filter(|step| matches!(step, Step::Key(_) | Step::Value(_)));
-        match steps.next() {
+        let step = steps.next();
+        if step.is_some() {
+            // Each item is compared with those of the other lists.
+            let others = original.len().saturating_add(live.len());
+            let dropped = live.len().saturating_sub(modified.len());
+            let own = modified.len().saturating_mul(others);
+            let rest = dropped.saturating_mul(original.len());
+            self.fuel.steps(own.saturating_add(rest))?;
+        }
+        match step {
             Some(Step::Key(key)) => {
                 let keys: Vec<&str> = key.iter().map(|(name, _)| name.as_str()).collect();
                 self.merge_keyed(&keys, original, modified, live)
             }
-            Some(_) => merge_set(original, modified, live),
-            None => modified.to_vec(),
+            Some(_) => Ok(merge_set(original, modified, live)),
+            None => Ok(modified.to_vec()),
         }
     }
 
@@ -185,7 +230,7 @@ impl<'s> OwnedField<'s> {
         original: &[Value],
         modified: &[Value],
         live: &[Value],
-    ) -> Vec<Value> {
+    ) -> Result<Vec<Value>, OutOfFuel> {
         let is_same = |sent: &Value, other: &Value| {
             keys.iter().any(|key| sent.get(key).is_some())
                 && keys.iter().all(|key| {
@@ -204,8 +249,9 @@ impl<'s> OwnedField<'s> {
             let below = OwnedField {
                 owned: at.and_then(|at| self.owned_item(keys, &live[at])),
                 exact: self.exact,
+                fuel: self.fuel,
             };
-            let value = below.value(before, item, at.map(|at| &live[at]));
+            let value = below.value(before, item, at.map(|at| &live[at]))?;
             // The API server orders a new item as if it were at the end.
             merged.push((at.or(Some(live.len())), value));
         }
@@ -214,7 +260,7 @@ impl<'s> OwnedField<'s> {
             sent_before.any(|one| !modified.iter().any(|new| is_same(one, new)))
         };
         let others = (0..live.len()).filter(|at| !is_used[*at] && !is_dropped(&live[*at]));
-        order_items(live, others.collect(), merged)
+        Ok(order_items(live, others.collect(), merged))
     }
 
     fn owned_item(self, keys: &[&str], item: &Value) -> Option<&'s FieldSet> {
@@ -296,6 +342,11 @@ mod tests {
         .unwrap()
     }
 
+    /// Returns the patch of a step whose fuel is not spent.
+    fn merged(original: &Object, modified: &Object, live: &Object) -> Option<Value> {
+        three_way(original, modified, live, &Tank::default()).unwrap()
+    }
+
     /// Returns an object as an API server has it, with `managedFields`.
     fn live(kind: &str, spec: Value, fields: Value) -> Object {
         let mut live = object(kind, spec).into_value();
@@ -320,7 +371,7 @@ mod tests {
         // Drifted fields are corrected, fields that are no longer sent are removed, and fields that
         // others added stay.
         assert_eq!(
-            spec(three_way(&original, &modified, &there)),
+            spec(merged(&original, &modified, &there)),
             json!({"a": 1, "b": null, "c": {"x": 2, "y": null}, "d": 4})
         );
         assert_eq!(
@@ -333,7 +384,7 @@ mod tests {
         );
         let same = json!({"a": 1, "c": {"x": 2, "w": 0}, "d": 4});
         assert_eq!(
-            three_way(&modified, &modified, &live("Deployment", same, json!({}))),
+            merged(&modified, &modified, &live("Deployment", same, json!({}))),
             None
         );
         assert_eq!(two_way(&modified, &modified), None);
@@ -356,7 +407,7 @@ mod tests {
             {"port": 99, "protocol": "TCP"},
             {"port": 81, "protocol": "TCP"}]});
         assert_eq!(
-            spec(three_way(
+            spec(merged(
                 &original,
                 &modified,
                 &live("Deployment", there.clone(), fields.clone())
@@ -368,7 +419,7 @@ mod tests {
         );
         // Lists of a kind that the client does not know are replaced.
         assert_eq!(
-            spec(three_way(
+            spec(merged(
                 &object("Thing", json!({})),
                 &object("Thing", json!({"ports": [{"port": 80}]})),
                 &live("Thing", there.clone(), fields.clone())
@@ -381,7 +432,7 @@ mod tests {
             json!({"ports": [{"port": 80, "x": 1}, {"port": 81}]}),
         );
         assert_eq!(
-            three_way(&sent, &sent, &live("Deployment", there, fields)),
+            merged(&sent, &sent, &live("Deployment", there, fields)),
             None
         );
     }
@@ -397,7 +448,7 @@ mod tests {
         let there = json!({"set": ["z", "a", "b"], "whole": [1, 5], "template": {},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
         assert_eq!(
-            spec(three_way(
+            spec(merged(
                 &original,
                 &modified,
                 &live("Deployment", there, fields)

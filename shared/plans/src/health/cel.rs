@@ -1,8 +1,12 @@
 //! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values,
 //! comparable numbers of different types, and the functions for strings, encodings and sets.
 
+use driftless_cel::functions::TYPES;
 use driftless_cel::tree::{children, invalid_pattern, walk};
-use driftless_cel::{Data, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions};
+use driftless_cel::{
+    Data, DeclarationError, Env, ExecutionError, Expr, Failure, Limits, ParseError, functions,
+};
+use driftless_fuel::Tank;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -12,6 +16,7 @@ const LIMITS: Limits = Limits {
     operators: 600,
     work: 1 << 30,
     text: 64 << 20,
+    steps: 40_000_000,
 };
 
 /// The reason that an expression has no result. Never contains values of the object.
@@ -26,15 +31,14 @@ pub(super) enum CelError {
 }
 
 /// The environment with the functions; the first expression reports an error of the registration.
-static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
-    let language = functions::environment().map_err(|error| error.to_string())?;
-    Ok(Arc::new(language))
-});
+static ENV: LazyLock<Result<Arc<Env>, DeclarationError>> =
+    LazyLock::new(|| functions::environment().map(Arc::new));
 
 /// A parsed expression.
 pub(super) struct Expression {
     env: Arc<Env>,
     parsed: driftless_cel::Expression,
+    fuel: Tank,
 }
 
 impl std::fmt::Debug for Expression {
@@ -46,14 +50,14 @@ impl std::fmt::Debug for Expression {
 }
 
 impl Expression {
-    /// Parses an expression.
-    pub(super) fn parse(text: &str) -> Result<Self, CelError> {
+    /// Parses an expression, whose evaluations charge the fuel of a step.
+    pub(super) fn parse(text: &str, step: &Tank) -> Result<Self, CelError> {
         let fail = |message: String| CelError::Parse {
             expression: excerpt(text),
             message,
         };
-        let env = ENV.clone().map_err(fail)?;
-        let parsed = driftless_cel::Expression::parse(text, &env, LIMITS);
+        let env = ENV.as_ref().map_err(|error| fail(error.to_string()))?;
+        let parsed = driftless_cel::Expression::parse(text, env, LIMITS);
         let parsed = parsed.map_err(|error| {
             fail(match error {
                 ParseError::Bytes(bytes) => {
@@ -68,7 +72,9 @@ impl Expression {
                 }
             })
         })?;
-        let expression = Self { env, parsed };
+        let env = Arc::clone(env);
+        let fuel = step.clone();
+        let expression = Self { env, parsed, fuel };
         expression.check_patterns()?;
         Ok(expression)
     }
@@ -91,7 +97,9 @@ impl Expression {
         let free = walk(self.parsed.tree(), &mut |node, bound| match &node.expr {
             Expr::Ident(name) => {
                 let name = name.as_str();
-                let is_known = [bound, known, &NAMES].iter().any(|all| all.contains(&name));
+                let is_known = [bound, known, &TYPES, &NAMES]
+                    .iter()
+                    .any(|all| all.contains(&name));
                 if is_known { Ok(Vec::new()) } else { Err(name) }
             }
             _ => Ok(children(node)),
@@ -136,7 +144,7 @@ impl Expression {
         &self,
         variables: impl Iterator<Item = (&'v str, &'v Value)>,
     ) -> Result<driftless_cel::Value, CelError> {
-        let mut data = Data::new(self.env.clone());
+        let mut data = Data::new(self.env.clone(), &self.fuel);
         for (name, value) in variables {
             data.add(name, value);
         }
@@ -148,18 +156,8 @@ impl Expression {
     }
 }
 
-/// Names that CEL itself defines: types, and namespaces of functions.
-const NAMES: [&str; 18] = [
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
+/// Names that CEL itself defines, besides [`TYPES`]: types, and namespaces of functions.
+const NAMES: [&str; 8] = [
     "duration",
     "timestamp",
     "google",

@@ -4,6 +4,7 @@
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
 use driftless_flux::{Invalid, OidcProvider, OidcVariable};
+use driftless_fuel::Tank;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value};
 
@@ -60,12 +61,12 @@ struct Evaluator {
 pub struct HealthExprs(Vec<Evaluator>);
 
 impl HealthExprs {
-    /// Parses all entries.
+    /// Parses all entries. Evaluations charge the fuel of `step`.
     ///
     /// # Errors
     /// [`ExprError::Invalid`]: `current` is missing, an expression does not parse, or two entries
     /// have the same group and kind.
-    pub fn parse(checks: &[HealthCheck]) -> Result<Self, ExprError> {
+    pub fn parse(checks: &[HealthCheck], step: &Tank) -> Result<Self, ExprError> {
         let mut evaluators: Vec<Evaluator> = Vec::new();
         for (index, check) in checks.iter().enumerate() {
             let group = Gvk::new(&check.api_version, &check.kind).group;
@@ -82,7 +83,7 @@ impl HealthExprs {
                     "duplicate custom health check for GroupKind {name} at healthchecks[{index}]"
                 )));
             }
-            evaluators.push(evaluator(group, check).map_err(|reason| {
+            evaluators.push(evaluator(group, check, step).map_err(|reason| {
                 ExprError::Invalid(format!(
                     "failed to create custom status evaluator for healthchecks[{index}]: {reason}"
                 ))
@@ -110,9 +111,9 @@ impl HealthExprs {
     }
 }
 
-fn evaluator(group: String, check: &HealthCheck) -> Result<Evaluator, Invalid> {
+fn evaluator(group: String, check: &HealthCheck, step: &Tank) -> Result<Evaluator, Invalid> {
     let parse = |field: &str, text: &str| {
-        Expression::parse(text)
+        Expression::parse(text, step)
             .map_err(|error| format!("failed to parse the expression {field}: {error}"))
     };
     let optional = |field: &str, text: &Option<String>| {
@@ -166,7 +167,7 @@ impl Evaluator {
 pub struct ReadyExpr(Expression);
 
 impl ReadyExpr {
-    /// Parses the expression.
+    /// Parses the expression. Evaluations charge the fuel of `step`.
     ///
     /// Flux also checks types beforehand and refuses an expression like `dep.spec.prune`, because
     /// it could have any type; here every expression is accepted that evaluates to true or false.
@@ -174,8 +175,8 @@ impl ReadyExpr {
     /// # Errors
     /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `self`
     /// and `dep`.
-    pub fn parse(text: &str) -> Result<Self, ExprError> {
-        let expression = Expression::parse(text)?;
+    pub fn parse(text: &str, step: &Tank) -> Result<Self, ExprError> {
+        let expression = Expression::parse(text, step)?;
         match expression.unknown_variable(&["self", "dep"]) {
             Some(name) => Err(expression
                 .refuse(format!(
@@ -200,14 +201,14 @@ impl ReadyExpr {
 pub struct ResourceFilter(Expression);
 
 impl ResourceFilter {
-    /// Parses the expression. `has_claims` is true if deliveries have a token, whose claims the
+    /// Parses the expression. Evaluations charge the fuel of `step`. `has_claims` is true if deliveries have a token, whose claims the
     /// expression may use.
     ///
     /// # Errors
     /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `res`,
     /// `req` and `claims`.
-    pub fn parse(text: &str, has_claims: bool) -> Result<Self, ExprError> {
-        let expression = Expression::parse(text)?;
+    pub fn parse(text: &str, has_claims: bool, step: &Tank) -> Result<Self, ExprError> {
+        let expression = Expression::parse(text, step)?;
         let (known, listed): (&[&str], &str) = match has_claims {
             true => (
                 &["res", "req", "claims"],
@@ -244,13 +245,13 @@ impl ResourceFilter {
 pub struct CommitStatusExpr(Expression);
 
 impl CommitStatusExpr {
-    /// Parses the expression.
+    /// Parses the expression. Evaluations charge the fuel of `step`.
     ///
     /// # Errors
     /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than
     /// `event`, `alert` and `provider`.
-    pub fn parse(text: &str) -> Result<Self, ExprError> {
-        let expression = Expression::parse(text)?;
+    pub fn parse(text: &str, step: &Tank) -> Result<Self, ExprError> {
+        let expression = Expression::parse(text, step)?;
         match expression.unknown_variable(&["event", "alert", "provider"]) {
             Some(name) => Err(expression
                 .refuse(format!(
@@ -292,14 +293,14 @@ pub struct ClaimsCheck {
 const MAX_VARIABLES: usize = 256 << 10;
 
 impl ClaimsCheck {
-    /// Parses the expressions of a provider.
+    /// Parses the expressions of a provider. Evaluations charge the fuel of `step`.
     ///
     /// # Errors
     /// [`ExprError::Invalid`]: an expression does not parse, or uses a variable other than `claims`
     /// and `vars`.
-    pub fn parse(provider: &OidcProvider) -> Result<Self, ExprError> {
+    pub fn parse(provider: &OidcProvider, step: &Tank) -> Result<Self, ExprError> {
         let parse = |text: &str, place: String| {
-            let parsed = Expression::parse(text).and_then(|parsed| {
+            let parsed = Expression::parse(text, step).and_then(|parsed| {
                 match parsed.unknown_variable(&["claims", "vars"]) {
                     Some(name) => Err(parsed.refuse(format!(
                         "undeclared reference to '{name}'; only 'claims' and 'vars' are declared"

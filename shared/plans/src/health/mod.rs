@@ -223,6 +223,7 @@ fn is_behind(object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_fuel::Tank;
     use serde_json::json;
 
     fn object(value: Value) -> Object {
@@ -299,11 +300,14 @@ mod tests {
             current: current.to_owned(),
             ..HealthCheck::default()
         };
-        let exprs = HealthExprs::parse(&[
-            check("example.com/v1", "", "false"),
-            check("example.com/v1", "A", "true"),
-            check("batch/v1", "", "true"),
-        ])
+        let exprs = HealthExprs::parse(
+            &[
+                check("example.com/v1", "", "false"),
+                check("example.com/v1", "A", "true"),
+                check("batch/v1", "", "true"),
+            ],
+            &Tank::default(),
+        )
         .unwrap();
         let health = |api: &str, kind: &str| {
             let object =
@@ -319,7 +323,9 @@ mod tests {
             check("example.com/v2", "A", "true"),
         ];
         assert_eq!(
-            HealthExprs::parse(&duplicates).unwrap_err().to_string(),
+            HealthExprs::parse(&duplicates, &Tank::default())
+                .unwrap_err()
+                .to_string(),
             "duplicate custom health check for GroupKind A.example.com at healthchecks[1]"
         );
     }
@@ -355,7 +361,8 @@ mod tests {
                 current: expression.to_owned(),
                 ..HealthCheck::default()
             };
-            let error = HealthExprs::parse(&[check]).and_then(|exprs| exprs.assess(&data).unwrap());
+            let error = HealthExprs::parse(&[check], &Tank::default())
+                .and_then(|exprs| exprs.assess(&data).unwrap());
             let error = error.map(|found| found.status).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }

@@ -23,7 +23,7 @@ mod eval;
 mod glob;
 mod parse;
 
-use driftless_fuel::{Fuel, FuelLimits, OutOfFuel};
+use driftless_fuel::{Fuel, FuelLimits, OutOfFuel, Tank};
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use driftless_manifest::{InvalidObject, Object};
 use serde_json::{Number, Value};
@@ -63,8 +63,8 @@ const MAX_STEPS: usize = 20_000_000;
 /// Returns the fuel for the substitution in all objects of a build: see [`object_within`]. A build
 /// has at most 64 MiB of YAML and 1.5 million values, without keys; a substitution may change their
 /// number and size.
-pub fn fuel() -> Fuel {
-    Fuel::new(FuelLimits {
+pub fn fuel(step: &Tank) -> Fuel {
+    step.part(FuelLimits {
         steps: 2 * MAX_STEPS,
         bytes: 96 << 20,
         nodes: 4_000_000,
@@ -161,7 +161,7 @@ pub fn object(
     vars: &BTreeMap<String, String>,
     options: SubstituteOptions,
 ) -> Result<Object, SubstituteError> {
-    object_within(object, vars, options, &fuel())
+    object_within(object, vars, options, &fuel(&Tank::default()))
 }
 
 /// Substitutes like [`object`] in one of many objects that share a [`fuel`].
@@ -260,7 +260,7 @@ pub fn text(
         strict: options.strict,
         one_line: false,
     };
-    in_text(text, &scope, options, &fuel())
+    in_text(text, &scope, options, &fuel(&Tank::default()))
 }
 
 fn in_text(
@@ -355,7 +355,7 @@ mod tests {
             "data": {"a": "${A#*b}".repeat(3)}});
         let object = Object::new(value).unwrap();
         let vars = vars(&[("A", &"a".repeat(1_500))]);
-        let fuel = fuel();
+        let fuel = fuel(&Tank::default());
         let error = (0..1_000)
             .find_map(|_| object_within(&object, &vars, SubstituteOptions::default(), &fuel).err());
         let error = error.unwrap().to_string();

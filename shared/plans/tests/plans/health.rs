@@ -1,5 +1,6 @@
 //! Compares health with the results of the code that Flux runs (`tests/oracle/kstatus`).
 
+use driftless_fuel::Tank;
 use driftless_manifest::Object;
 use driftless_plans::health::{
     Assessment, HealthCheck, HealthError, HealthExprs, ReadyExpr, assess, kstatus,
@@ -140,7 +141,7 @@ fn health_check_exprs_as_flux_evaluates_them() {
             failed: case.failed,
             current: case.current,
         };
-        let got = HealthExprs::parse(std::slice::from_ref(&check))
+        let got = HealthExprs::parse(std::slice::from_ref(&check), &Tank::default())
             .and_then(|exprs| exprs.assess(&object).unwrap())
             .map(|assessment| assessment.status.to_string());
         let same = got.as_ref().ok() == answer.status.as_ref();
@@ -162,7 +163,8 @@ fn ready_exprs_as_flux_evaluates_them() {
     for (case, answer) in corpus::<ReadyCase>("ready") {
         assert_eq!(case.name, answer.name);
         total += 1;
-        let got = ReadyExpr::parse(&case.expr).and_then(|expr| expr.is_ready(&case.own, &case.dep));
+        let got = ReadyExpr::parse(&case.expr, &Tank::default())
+            .and_then(|expr| expr.is_ready(&case.own, &case.dep));
         if got.as_ref().ok() != answer.ready.as_ref() && !is_type_error(&answer) {
             failed.push(format!(
                 "{} got {got:?}, expected {:?} {:?}",

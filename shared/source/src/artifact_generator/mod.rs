@@ -14,7 +14,7 @@ mod validation;
 use crate::consumers;
 use driftless_flux::{
     ArtifactGenerator, ArtifactGeneratorStatus, ConditionStatus, GeneratedEntry, ObjectRef, READY,
-    RECONCILING, SOURCE_WATCHER, STALLED, generation, reason, rfc3339, sources_digest,
+    SOURCE_WATCHER, reason, rfc3339, sources_digest,
 };
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
@@ -148,8 +148,7 @@ async fn is_settled(
     let status = &generator.status;
     let ready = status.conditions.ready();
     let is_observed = ready.is_some_and(|ready| {
-        ready.status == ConditionStatus::True
-            && ready.observed_generation == generation(&generator.object)
+        ready.status == ConditionStatus::True && ready.observed_generation == generator.generation()
     });
     let has_pattern = generator.spec.path_pattern.is_some();
     let count = status.inventory.len();
@@ -181,23 +180,9 @@ async fn succeeded(
             return failed(context, generator, status, failure);
         }
     };
-    let (generation, now) = (
-        generation(&generator.object),
-        rfc3339(context.ports.clock.now()),
-    );
-    for gone in [RECONCILING, STALLED] {
-        status.conditions.remove(gone);
-    }
-    let (kind, value) = (READY, ConditionStatus::True);
+    let (generation, now) = (generator.generation(), rfc3339(context.ports.clock.now()));
     let conditions = &mut status.conditions;
-    conditions.set(
-        kind,
-        value,
-        reason::META_SUCCEEDED,
-        &message,
-        generation,
-        &now,
-    );
+    conditions.set_ready(reason::META_SUCCEEDED, &message, generation, &now);
     context.events.record(false, READY, &message, "");
     StepEnd::Done(Outcome {
         notifies: true,
@@ -213,30 +198,18 @@ fn failed(
     status: &mut ArtifactGeneratorStatus,
     failure: Failure,
 ) -> StepEnd {
-    let (generation, now) = (
-        generation(&generator.object),
-        rfc3339(context.ports.clock.now()),
-    );
+    let (generation, now) = (generator.generation(), rfc3339(context.ports.clock.now()));
     let Failure {
         reason, message, ..
     } = &failure;
-    let is_terminal = failure.class == Class::Terminal;
-    let (set, removed, why, text) = match is_terminal {
-        true => (STALLED, RECONCILING, *reason, message.as_str()),
-        false => (
-            RECONCILING,
-            STALLED,
-            reason::PROGRESSING_WITH_RETRY,
-            "Reconciliation in progress",
-        ),
-    };
-    status.conditions.remove(removed);
-    for (kind, value, reason, message) in [
-        (READY, ConditionStatus::False, *reason, message.as_str()),
-        (set, ConditionStatus::True, why, text),
-    ] {
-        let conditions = &mut status.conditions;
-        conditions.set(kind, value, reason, message, generation, &now);
+    let conditions = &mut status.conditions;
+    let not_ready = ConditionStatus::False;
+    conditions.set(READY, not_ready, reason, message, generation, &now);
+    if failure.class == Class::Terminal {
+        conditions.set_stalled(reason, message, generation, &now);
+    } else {
+        let retry = reason::PROGRESSING_WITH_RETRY;
+        conditions.set_reconciling(retry, "Reconciliation in progress", generation, &now);
     }
     let before = generator.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &ready.message)) != Some((*reason, message)) {

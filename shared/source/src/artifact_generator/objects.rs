@@ -293,8 +293,8 @@ fn object(
         "metadata": {"name": id.name, "namespace": id.namespace},
         "spec": {"sourceRef": {"apiVersion": generator.object.api_version(),
             "kind": by.kind.as_str(), "name": by.name, "namespace": by.namespace}}});
-    let mut object =
-        Object::new(object).map_err(|error| Failure::terminal(reason::FAILED, error))?;
+    let mut object = Object::new(object)
+        .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
     let common = generator.spec.common_metadata.clone().unwrap_or_default();
     for (key, value) in output.labels.iter().chain(&common.labels) {
         object.set_label(key, value);
@@ -319,11 +319,10 @@ async fn write_status(
     let old = old.unwrap_or_else(|| json!({}));
     let mut conditions = Conditions::of(live);
     let now = rfc3339(context.ports.clock.now());
-    let (value, message) = (ConditionStatus::True, "Artifact is ready");
-    let generation = generation(live);
+    let (message, generation) = ("Artifact is ready", generation(live));
     conditions.set(
         READY,
-        value,
+        ConditionStatus::True,
         reason::META_SUCCEEDED,
         message,
         generation,

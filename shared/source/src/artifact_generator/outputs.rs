@@ -11,7 +11,7 @@ use driftless_flux::{
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::compute;
-use driftless_manifest::FileTree;
+use driftless_manifest::{FileTree, names};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,10 +56,10 @@ pub(super) async fn make(
     files: BTreeMap<String, Source>,
 ) -> Result<Vec<Output>, Failure> {
     let wanted = expand(generator, &files)
-        .map_err(|error| Failure::terminal(reason::VALIDATION_FAILED, error))?;
+        .map_err(|error| Failure::terminal(reason::VALIDATION_FAILED, &error).caused_by(error))?;
     let sizes = observed.iter().filter_map(|one| one.artifact.size);
     let memory = sizes.sum::<u64>();
-    let (files, mut budget) = (Arc::new(files), Budget::default());
+    let (files, mut budget) = (Arc::new(files), Budget::of_step(&context.fuel));
     let mut outputs: Vec<Output> = Vec::with_capacity(wanted.len());
     for Expanded { artifact, labels } in wanted {
         let id = generator.artifact(&artifact.name, artifact.namespace.as_deref());
@@ -123,8 +123,8 @@ fn check_use(observed: &[Observed], id: &ObjectRef) -> Result<(), Failure> {
         );
         return Err(Failure::terminal(reason::VALIDATION_FAILED, message));
     }
-    let is_name = |text: &str| path_pattern::is_object_name(text) && !text.contains('.');
-    if !path_pattern::is_object_name(name) || !is_name(&id.namespace) {
+    let problems = [names::subdomain(name), names::label(&id.namespace)].concat();
+    if !problems.is_empty() {
         let (name, namespace) = (name.escape_debug(), id.namespace.escape_debug());
         let message = format!(
             "artifact '{name}' of namespace '{namespace}': expected valid names of Kubernetes objects"

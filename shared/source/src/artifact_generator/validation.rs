@@ -2,9 +2,7 @@
 
 use super::made::generator_of;
 use crate::generated::path_pattern;
-use driftless_flux::{
-    ArtifactGenerator, FluxKind, FluxObject as _, ObjectRef, OutputArtifact, reason,
-};
+use driftless_flux::{ArtifactGenerator, FluxKind, ObjectRef, OutputArtifact, reason};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use std::collections::BTreeSet;

@@ -1,10 +1,12 @@
 //! Requests for parts of the blob with the packed files of an artifact.
 
+use crate::archive::BYTES_PER_STEP;
 use crate::artifact;
 use bytes::Bytes;
+use driftless_fuel::{OutOfFuel, Tank};
 use driftless_kernel::concurrent;
 use driftless_kernel::packed_files::{Head, PackedIndex, Piece};
-use driftless_kernel::ports::{ErrorKind, Ports, Result, compute};
+use driftless_kernel::ports::{ErrorKind, PortError, Ports, Result, compute};
 use futures::FutureExt as _;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -87,6 +89,7 @@ pub(super) async fn read_pieces(
     index: &Arc<PackedIndex>,
     hash: &str,
     wanted: BTreeSet<usize>,
+    step: &Tank,
 ) -> Result<Option<Contents>> {
     let (mut found, mut missing) = (Contents::new(), Vec::new());
     for at in wanted {
@@ -95,7 +98,12 @@ pub(super) async fn read_pieces(
         };
         match ports.files.piece(piece) {
             Some(contents) => found.push((at, contents)),
-            None => missing.push(at),
+            None => {
+                let steps = usize::try_from(piece.bytes()).unwrap_or(usize::MAX) / BYTES_PER_STEP;
+                let charged = step.steps(steps);
+                charged.map_err(|error| refused(&error))?;
+                missing.push(at);
+            }
         }
     }
     let key = artifact::files_key(hash);
@@ -126,6 +134,11 @@ pub(super) async fn read_pieces(
         }
     }
     Ok(Some(found))
+}
+
+fn refused(error: &OutOfFuel) -> PortError {
+    let message = format!("the files are refused: {error}");
+    PortError::new(ErrorKind::Invalid, message)
 }
 
 /// Returns the ranges of the blob that have these pieces, which are in order, each with its pieces.

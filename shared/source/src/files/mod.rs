@@ -7,6 +7,7 @@ mod blob;
 use crate::{archive, artifact};
 use blob::{read_index, read_pieces};
 use driftless_flux::{ArtifactStatus, ObjectRef};
+use driftless_fuel::Tank;
 use driftless_kernel::context::Context;
 use driftless_kernel::packed_files::PackedIndex;
 use driftless_kernel::ports::{FetchLimits, Ports, Result};
@@ -22,6 +23,8 @@ pub struct Files {
     packed: Option<Packed>,
     /// The source that stores the artifact again if it is missing.
     source: Option<ObjectRef>,
+    /// The fuel of the step, which the pieces charge.
+    fuel: Tank,
 }
 
 #[derive(Clone, Debug)]
@@ -37,10 +40,11 @@ impl Files {
             tree,
             packed: None,
             source: None,
+            fuel: Tank::default(),
         }
     }
 
-    fn by_need(index: Arc<PackedIndex>, artifact: &ArtifactStatus) -> Self {
+    fn by_need(index: Arc<PackedIndex>, artifact: &ArtifactStatus, step: &Tank) -> Self {
         Self {
             tree: Arc::new(FileTree::without_contents(index.tree().clone())),
             packed: Some(Packed {
@@ -48,6 +52,7 @@ impl Files {
                 artifact: artifact.clone(),
             }),
             source: None,
+            fuel: step.clone(),
         }
     }
 
@@ -84,9 +89,16 @@ impl Files {
             .filter_map(|path| packed.index.piece_of(path))
             .collect();
         let (index, artifact) = (packed.index.clone(), packed.artifact.clone());
-        let Some(found) = read_pieces(ports, &index, artifact::hash_of(&artifact)?, pieces).await?
+        let Some(found) = read_pieces(
+            ports,
+            &index,
+            artifact::hash_of(&artifact)?,
+            pieces,
+            &self.fuel,
+        )
+        .await?
         else {
-            let whole = make_again(ports, &artifact).await?;
+            let whole = make_again(ports, &artifact, &self.fuel).await?;
             let files = index.tree().iter();
             let contents = files.filter_map(|(path, _)| {
                 let content = whole.content(path)?.clone();
@@ -137,18 +149,18 @@ impl Files {
 ///
 /// # Errors
 /// The bucket's; `NotFound` if the artifact is gone; the archive is refused.
-pub async fn open(ports: &Ports, artifact: &ArtifactStatus) -> Result<Files> {
+pub async fn open(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<Files> {
     let hash = artifact::hash_of(artifact)?;
     if let Some(index) = ports.files.index(hash) {
-        return Ok(Files::by_need(index, artifact));
+        return Ok(Files::by_need(index, artifact, step));
     }
     match read_index(ports, hash).await? {
         Some(index) => {
             ports.files.keep_index(hash, &index);
-            Ok(Files::by_need(index, artifact))
+            Ok(Files::by_need(index, artifact, step))
         }
         None => {
-            let tree = make_again(ports, artifact).await?;
+            let tree = make_again(ports, artifact, step).await?;
             Ok(Files::whole(Arc::new(tree)))
         }
     }
@@ -158,8 +170,8 @@ pub async fn open(ports: &Ports, artifact: &ArtifactStatus) -> Result<Files> {
 ///
 /// # Errors
 /// Those of [`open`].
-pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTree>> {
-    open(ports, artifact).await?.load_all(ports).await
+pub async fn load(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<Arc<FileTree>> {
+    open(ports, artifact, step).await?.load_all(ports).await
 }
 
 /// Opens the files of an artifact for an object that follows a source. Equal ids mean equal files,
@@ -176,7 +188,8 @@ pub async fn open_of(
     if artifact::is_downloaded(context, source, artifact).await? {
         let packed = artifact::download(context, source, artifact).await?;
         let port = context.ports.compute.as_ref();
-        let tree = archive::unpack_apart(port, packed, false, FetchLimits::default()).await?;
+        let limits = FetchLimits::of_step(&context.fuel);
+        let tree = archive::unpack_apart(port, packed, false, limits).await?;
         return Ok(Files::whole(Arc::new(tree)));
     }
     match artifact::check_origin(context, source, artifact).await {
@@ -194,10 +207,12 @@ pub async fn open_stored(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<Files> {
-    let found = open(context.ports, artifact).await.map(|files| Files {
-        source: Some(source.clone()),
-        ..files
-    });
+    let found = open(context.ports, artifact, &context.fuel)
+        .await
+        .map(|files| Files {
+            source: Some(source.clone()),
+            ..files
+        });
     artifact::or_request(context, source, found).await
 }
 
@@ -216,10 +231,10 @@ pub async fn load_of(
 }
 
 /// Makes the packed files of an artifact again, which are lost, damaged, or of an earlier version.
-async fn make_again(ports: &Ports, artifact: &ArtifactStatus) -> Result<FileTree> {
+async fn make_again(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<FileTree> {
     let hash = artifact::hash_of(artifact)?;
     let packed = artifact::bytes(ports, artifact).await?;
-    let limits = FetchLimits::default();
+    let limits = FetchLimits::of_step(step);
     let tree = archive::unpack_apart(ports.compute.as_ref(), packed, false, limits).await?;
     artifact::store_files(ports, hash, tree.clone()).await?;
     tracing::info!(

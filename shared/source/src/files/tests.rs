@@ -55,7 +55,7 @@ fn only_the_pieces_of_the_wanted_files_are_loaded() {
     now(blobs.delete(&artifact.path)).unwrap();
 
     let ports = process(&blobs);
-    let mut files = now(open(&ports, &artifact)).unwrap();
+    let mut files = now(open(&ports, &artifact, &Tank::default())).unwrap();
     assert_eq!(files.index(), tree.index());
     let wanted = [path("apps/50/data.bin"), path("nothing")];
     now(files.load(&ports, &wanted)).unwrap();
@@ -81,9 +81,12 @@ fn files_are_read_once_by_a_process() {
     let artifact = stored(&ports, &large());
     now(blobs.delete(&key(&artifact))).unwrap();
     now(blobs.delete(&artifact.path)).unwrap();
-    assert!(now(load(&ports, &artifact)).is_ok(), "the store keeps them");
+    assert!(
+        now(load(&ports, &artifact, &Tank::default())).is_ok(),
+        "the store keeps them"
+    );
     let other = process(&blobs);
-    let error = now(load(&other, &artifact)).unwrap_err();
+    let error = now(load(&other, &artifact, &Tank::default())).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
 }
 
@@ -111,7 +114,7 @@ fn packed_files_are_made_again_if_they_are_lost_or_damaged() {
                 now(put).unwrap();
             }
         }
-        let whole = now(load(&process(&blobs), &artifact)).unwrap();
+        let whole = now(load(&process(&blobs), &artifact, &Tank::default())).unwrap();
         for (path, _) in tree.index().iter() {
             assert_eq!(whole.content(path), tree.content(path), "{path}");
         }

@@ -237,7 +237,7 @@ impl Copy<'_> {
                 return Err(format!("error reading YAML document: {to}: is a directory").into());
             }
             if let Some(old) = self.staging.file(to).cloned() {
-                self.budget.spend((old.len() + content.len()) as u64)?;
+                self.budget.spend(old.len() + content.len())?;
                 let merged = merge::merge((to.as_str(), &old), (path, &content))?;
                 return self.staging.write(to, None, Bytes::from(merged));
             }
@@ -263,10 +263,11 @@ impl Copy<'_> {
             return Err(failed(&"is a directory").into());
         }
         let packed = self.source.content(path).cloned().unwrap_or_default();
-        let limits = self.budget.limits;
-        let memory = archive::memory_of(packed.len() as u64, limits);
-        self.budget.spend(memory / 64)?;
-        let tree = archive::unpack(&packed, false, limits).map_err(|error| failed(&error))?;
+        let memory = archive::memory_of(packed.len() as u64, &self.budget.limits);
+        self.budget
+            .spend(usize::try_from(memory / 64).unwrap_or(usize::MAX))?;
+        let tree =
+            archive::unpack(&packed, false, &self.budget.limits).map_err(|error| failed(&error))?;
         for (name, entry) in tree.index().iter() {
             self.budget.spend(1)?;
             if entry.kind == EntryKind::Link {

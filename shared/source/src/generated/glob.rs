@@ -2,6 +2,7 @@
 
 use super::{Budget, Source};
 use driftless_flux::Invalid;
+use driftless_go::glob::{Glob, has_meta};
 
 /// The message of Go for a pattern that is not valid.
 pub const BAD_PATTERN: &str = "syntax error in pattern";
@@ -16,7 +17,7 @@ pub fn is_glob(pattern: &str) -> bool {
 /// # Errors
 /// The pattern is not valid, or the budget is used up.
 pub fn glob(source: &Source, pattern: &str, budget: &mut Budget) -> Result<Vec<String>, Invalid> {
-    match_name(pattern, "", budget)?;
+    parse(pattern)?;
     if !has_meta(pattern) {
         let found = source.kind(pattern).map(|_| pattern.to_owned());
         return Ok(found.into_iter().collect());
@@ -26,10 +27,12 @@ pub fn glob(source: &Source, pattern: &str, budget: &mut Budget) -> Result<Vec<S
         true => glob(source, directory, budget)?,
         false => vec![directory.to_owned()],
     };
+    let name = parse(name)?;
     let mut found = Vec::new();
     for directory in directories {
         for child in source.children(&directory) {
-            if match_name(name, child, budget)? {
+            budget.spend(1)?;
+            if name.matches_within(child, || budget.spend(1))? {
                 found.push(match directory.as_str() {
                     "." => child.clone(),
                     directory => format!("{directory}/{child}"),
@@ -40,104 +43,6 @@ pub fn glob(source: &Source, pattern: &str, budget: &mut Budget) -> Result<Vec<S
     Ok(found)
 }
 
-fn has_meta(pattern: &str) -> bool {
-    pattern.contains(['*', '?', '[', '\\'])
-}
-
-/// Returns whether a name matches a pattern.
-///
-/// # Errors
-/// The pattern is not valid, or the budget is used up.
-fn match_name(pattern: &str, name: &str, budget: &mut Budget) -> Result<bool, Invalid> {
-    let parts = parse(pattern).ok_or_else(|| BAD_PATTERN.to_owned())?;
-    let name: Vec<char> = name.chars().collect();
-    let (mut at, mut pos) = (0, 0);
-    let mut star = None;
-    loop {
-        budget.spend(1)?;
-        match (parts.get(at), name.get(pos)) {
-            (None, None) => return Ok(true),
-            (Some(Part::Star), _) => {
-                at += 1;
-                star = Some((at, pos));
-                continue;
-            }
-            (Some(part), Some(next)) if part.has(*next) => {
-                at += 1;
-                pos += 1;
-                continue;
-            }
-            _ => {}
-        }
-        match star {
-            Some((after, from)) if name.get(from).is_some_and(|next| *next != '/') => {
-                (at, pos) = (after, from + 1);
-                star = Some((after, pos));
-            }
-            _ => return Ok(false),
-        }
-    }
-}
-
-/// A part of a pattern.
-enum Part {
-    Star,
-    Any,
-    One(char),
-    Class(bool, Vec<(char, char)>),
-}
-
-impl Part {
-    fn has(&self, next: char) -> bool {
-        match self {
-            Self::Star => false,
-            Self::Any => next != '/',
-            Self::One(one) => *one == next,
-            Self::Class(is_negated, ranges) => {
-                let mut ranges = ranges.iter();
-                ranges.any(|(low, high)| (*low..=*high).contains(&next)) != *is_negated
-            }
-        }
-    }
-}
-
-/// Parses a pattern; `None` if it is not valid.
-fn parse(pattern: &str) -> Option<Vec<Part>> {
-    let mut parts = Vec::new();
-    let mut chars = pattern.chars().peekable();
-    while let Some(next) = chars.next() {
-        parts.push(match next {
-            '*' => Part::Star,
-            '?' => Part::Any,
-            '\\' => Part::One(chars.next()?),
-            '[' => {
-                let is_negated = chars.next_if_eq(&'^').is_some();
-                let mut ranges = Vec::new();
-                loop {
-                    if !ranges.is_empty() && chars.next_if_eq(&']').is_some() {
-                        break;
-                    }
-                    let low = member(&mut chars)?;
-                    let high = match chars.next_if_eq(&'-') {
-                        Some(_) => member(&mut chars)?,
-                        None => low,
-                    };
-                    ranges.push((low, high));
-                }
-                Part::Class(is_negated, ranges)
-            }
-            other => Part::One(other),
-        });
-    }
-    Some(parts)
-}
-
-/// Returns the next character of a class; `None` if it may not be there.
-fn member(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
-    match chars.next()? {
-        '-' | ']' => None,
-        '\\' => chars.next(),
-        other => Some(other),
-    }
-    .filter(|_| chars.peek().is_some())
+fn parse(pattern: &str) -> Result<Glob, Invalid> {
+    Glob::new(pattern).ok_or_else(|| BAD_PATTERN.into())
 }

@@ -17,6 +17,7 @@ pub use merge::load as load_yaml;
 use crate::ignore;
 use bytes::Bytes;
 use driftless_flux::{CopyOperation, Invalid};
+use driftless_fuel::{Fuel, FuelLimits, Tank};
 use driftless_kernel::ports::FetchLimits;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use staging::Staging;
@@ -24,35 +25,45 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most comparisons of characters and copies of files for all artifacts of a generator.
-const MAX_WORK: u64 = 200_000_000;
+const CEILINGS: FuelLimits = FuelLimits {
+    steps: 200_000_000,
+    ..FuelLimits::NONE
+};
 
 /// The bound of the work for all artifacts of a generator.
 #[derive(Debug)]
 pub struct Budget {
-    work: u64,
+    work: Fuel,
     limits: FetchLimits,
 }
 
 impl Default for Budget {
+    /// Returns the budget of a generator that is not part of a step.
     fn default() -> Self {
-        Self {
-            work: MAX_WORK,
-            limits: FetchLimits::default(),
-        }
+        Self::of_step(&Tank::default())
     }
 }
 
 impl Budget {
+    /// Returns the budget of the generator of a step.
+    pub fn of_step(fuel: &Tank) -> Self {
+        Self {
+            work: fuel.part(CEILINGS),
+            limits: FetchLimits::of_step(fuel),
+        }
+    }
+
     /// Charges work.
     ///
     /// # Errors
     /// The budget is used up.
-    fn spend(&mut self, work: u64) -> Result<(), Invalid> {
-        let left = self.work.checked_sub(work);
-        self.work = left.ok_or(
-            "the copy operations of all artifacts need more work than a generator may: use fewer or simpler patterns, or several generators",
-        )?;
-        Ok(())
+    fn spend(&mut self, work: usize) -> Result<(), Invalid> {
+        let spent = self.work.steps(work);
+        spent.map_err(|_| {
+            Invalid::from(
+                "the copy operations of all artifacts need more work than a generator may: use fewer or simpler patterns, or several generators",
+            )
+        })
     }
 }
 
@@ -166,7 +177,7 @@ pub fn build(
     sources: &BTreeMap<String, Source>,
     budget: &mut Budget,
 ) -> Result<FileTree, Invalid> {
-    let mut staging = Staging::new(budget.limits);
+    let mut staging = Staging::new(budget.limits.clone());
     for operation in operations {
         copy::apply(operation, sources, &mut staging, budget).map_err(|error| {
             let CopyOperation { from, to, .. } = operation;
@@ -176,7 +187,7 @@ pub fn build(
         })?;
     }
     let mut tree = staging.into_tree()?;
-    ignore::apply_defaults(&mut tree).map_err(Invalid::new)?;
+    ignore::apply_defaults(&mut tree, &budget.limits.fuel).map_err(Invalid::new)?;
     Ok(tree)
 }
 

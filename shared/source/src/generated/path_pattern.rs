@@ -3,15 +3,14 @@
 
 use super::Source;
 use driftless_flux::{CopyOperation, Invalid, OutputArtifact};
+use driftless_manifest::names as kubernetes_names;
 use regex::Regex;
 use std::collections::BTreeMap;
 
 /// The most artifacts of one generator.
 pub const MAX_ARTIFACTS: usize = 1000;
-/// The most characters of a label's value.
+/// The most characters of the name of a capture, which becomes a label.
 const LABEL_LENGTH: usize = 63;
-/// The most characters of the name of an object.
-const NAME_LENGTH: usize = 253;
 
 /// Captures by name.
 type Captures = BTreeMap<String, String>;
@@ -68,7 +67,7 @@ pub fn expand(
             .map(|(name, value)| (name.clone(), value.to_lowercase()));
         let lower: Captures = lower.collect();
         for (name, value) in &lower {
-            if !is_label_value(value) {
+            if !kubernetes_names::label_value(value).is_empty() {
                 return Err(failed(format!(
                     "captured value {value:?} for variable {name:?} is not a valid Kubernetes label value"
                 ).into()));
@@ -83,7 +82,7 @@ pub fn expand(
                 )
             })?;
             let (name, namespace) = (&rendered.name, rendered.namespace.clone());
-            if !is_object_name(name) {
+            if !kubernetes_names::subdomain(name).is_empty() {
                 return Err(failed(
                     format!(
                         "rendered artifact name {name:?} is not a valid Kubernetes object name"
@@ -226,24 +225,4 @@ fn render(
         copy: copy.collect::<Result<_, Invalid>>()?,
         ..artifact.clone()
     })
-}
-
-fn is_label_value(text: &str) -> bool {
-    let is_inner = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
-    let is_end = |one: char| one.is_ascii_alphanumeric();
-    text.len() <= LABEL_LENGTH
-        && text.chars().all(is_inner)
-        && (text.is_empty() || text.starts_with(is_end) && text.ends_with(is_end))
-}
-
-/// Returns whether a string is a valid name of an object: labels of a domain, in lower case.
-pub fn is_object_name(text: &str) -> bool {
-    let is_inner = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.chars().all(is_inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= NAME_LENGTH && text.split('.').all(is_label)
 }

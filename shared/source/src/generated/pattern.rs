@@ -269,7 +269,7 @@ fn is_match(pattern: &[char], name: &[char], budget: &mut Budget) -> Result<bool
 /// Returns whether a class, without its brackets, has a character. The first character of a range
 /// is in the class also if the range is empty.
 fn is_in_class(class: &[char], wanted: char, budget: &mut Budget) -> Result<bool, Invalid> {
-    budget.spend(class.len() as u64)?;
+    budget.spend(class.len())?;
     let (is_negated, class) = match class {
         ['!' | '^', rest @ ..] => (true, rest),
         class => (false, class),

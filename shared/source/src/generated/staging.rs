@@ -76,7 +76,7 @@ impl Staging {
         let old = old.map_or(0, |(_, content)| content.len() as u64);
         self.bytes = self.bytes.saturating_sub(old);
         if self.bytes > self.limits.bytes || self.files.len() > self.limits.files {
-            let FetchLimits { bytes, files, .. } = self.limits;
+            let FetchLimits { bytes, files, .. } = &self.limits;
             return Err(format!(
                 "the artifact has more than {} MiB or {files} files, which is the limit: copy less, or make several artifacts",
                 bytes >> 20

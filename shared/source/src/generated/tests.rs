@@ -257,7 +257,10 @@ fn work_is_bounded() {
         ..CopyOperation::default()
     };
     let mut small = Budget {
-        work: 1_000_000,
+        work: Fuel::new(FuelLimits {
+            steps: 1_000_000,
+            ..FuelLimits::NONE
+        }),
         ..Budget::default()
     };
     let error = build(&[operation], &sources, &mut small)

@@ -11,7 +11,9 @@ use driftless_core::step;
 use driftless_flux::FLUX_SYSTEM;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_kernel::hub::{self, Settings};
-use driftless_kernel::ports::{Apply, Cause, Cluster, Inline, Ports, Queue as _, Request, Secret};
+use driftless_kernel::ports::{
+    ApplyRequest, Cause, Cluster, Inline, Ports, Queue as _, Request, Secret,
+};
 use driftless_manifest::{Gvk, Object};
 use driftless_memory::{MemoryBlobs, MemoryQueue};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -205,16 +207,15 @@ async fn apply(server: &dyn Cluster, object: Value) {
     let object = Object::new(object).expect("an object");
     let gvk = Gvk::new(object.api_version(), object.kind());
     let resource = server.resource(&gvk).await.expect("discovery");
-    let options = Apply {
+    let resource = resource.expect("a built-in kind");
+    let request = ApplyRequest {
+        resource: &resource,
+        object: &object,
         manager: "bench",
         force: true,
         dry_run: false,
     };
-    let resource = resource.expect("a built-in kind");
-    server
-        .apply(&resource, &object, options)
-        .await
-        .expect("applied");
+    server.apply(&request).await.expect("applied");
 }
 
 fn name(number: usize) -> String {

@@ -74,18 +74,8 @@ fn files() -> tempfile::TempDir {
 }
 
 fn run(mut command: Command, directory: &Path, args: &[String]) -> Done {
-    let output = command
-        .arg("create")
-        .args(args)
-        .arg("--export")
-        .current_dir(directory)
-        .output()
-        .expect("run the tool");
-    Done {
-        code: output.status.code().unwrap_or(-1),
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    let command = command.arg("create").args(args).arg("--export");
+    Done::of(command.current_dir(directory))
 }
 
 /// Runs Flux's command line and driftless in the same directory.

@@ -2,13 +2,14 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_harness::cluster::Cluster;
+use driftless_harness::files;
 use driftless_harness::kubectl::Kubectl;
 use driftless_harness::tools::FLUX_DEFINITIONS;
 use driftless_manifest::yaml;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const OBJECTS: &str = include_str!("objects.yaml");
@@ -80,7 +81,8 @@ impl Hub {
     fn install(&self) {
         let crds = FLUX_DEFINITIONS.path();
         let mut text = String::new();
-        for file in files(&crds) {
+        let files = files::below(&crds).into_iter();
+        for (_, file) in files.filter(|(name, _)| name.ends_with(".yaml")) {
             text.push_str("---\n");
             text.push_str(&std::fs::read_to_string(&file).expect("read a definition"));
             text.push('\n');
@@ -108,14 +110,7 @@ impl Hub {
 
     /// Creates the objects that do not exist, with their status.
     pub fn fill(&self) {
-        let limits = yaml::Limits::default();
-        let documents = yaml::documents(
-            OBJECTS.as_bytes(),
-            "objects.yaml",
-            yaml::Dialect::V2,
-            &limits,
-        );
-        let mut documents = documents.expect("objects.yaml");
+        let mut documents = documents();
         let namespaces = documents
             .iter()
             .filter(|one| one["kind"] == "Namespace")
@@ -150,15 +145,7 @@ impl Hub {
 
     /// Returns the names of the objects that the hub has of those in the file.
     pub fn objects(&self) -> BTreeSet<String> {
-        let limits = yaml::Limits::default();
-        let documents = yaml::documents(
-            OBJECTS.as_bytes(),
-            "objects.yaml",
-            yaml::Dialect::V2,
-            &limits,
-        );
-        let documents = documents.expect("objects.yaml").into_iter();
-        let names = documents.map(|object| {
+        let names = documents().into_iter().map(|object| {
             let name = object["metadata"]["name"]
                 .as_str()
                 .unwrap_or_default()
@@ -171,18 +158,9 @@ impl Hub {
     }
 }
 
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).expect("list the definitions") {
-        let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => files.extend(self::files(&path)),
-            false if path.extension().is_some_and(|end| end == "yaml") => files.push(path),
-            false => {}
-        }
-    }
-    files.sort();
-    files
+fn documents() -> Vec<Value> {
+    let (text, limits) = (OBJECTS.as_bytes(), yaml::Limits::default());
+    yaml::documents(text, "objects.yaml", yaml::Dialect::V2, &limits).expect("objects.yaml")
 }
 
 /// Returns the Secret with the record of the release, as Helm stores it.

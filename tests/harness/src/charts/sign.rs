@@ -30,6 +30,12 @@ fn command(verb: &str) -> Command {
     command
 }
 
+/// Signs an artifact with the keys in a directory.
+fn sign(verb: &str, reference: &str, keys: &Path, options: &Value) {
+    let mut sign = command(verb);
+    process::run(sign.arg(reference).arg(keys).arg(options.to_string()));
+}
+
 impl Key {
     /// Generates a key of a kind: `p256`, `p384`, `p521`, `ed25519` or `rsa`.
     pub fn new(directory: &Path, name: &str, kind: &str) -> Self {
@@ -108,8 +114,7 @@ impl Signer {
     /// `age`, ...).
     pub fn sign(&self, host: &Host, repository: &str, tag: &str, options: &Value) {
         let reference = format!("{}/{repository}:{tag}", host.name());
-        let mut sign = command("notation-sign");
-        process::run(sign.arg(reference).arg(&self.0).arg(options.to_string()));
+        sign("notation-sign", &reference, &self.0, options);
     }
 
     /// Returns the verdict of notation itself on `REPOSITORY:TAG` with this trust policy and this
@@ -157,8 +162,7 @@ impl Sigstore {
     /// (`form`, `issuer`, `subject`, `fault`, ...).
     pub fn sign(&self, host: &Host, repository: &str, tag: &str, options: &Value) {
         let reference = format!("{}/{repository}:{tag}", host.name());
-        let mut sign = command("keyless-sign");
-        process::run(sign.arg(reference).arg(&self.0).arg(options.to_string()));
+        sign("keyless-sign", &reference, &self.0, options);
     }
 
     /// Verifies `REPOSITORY:TAG` with cosign itself, which trusts this Sigstore and these

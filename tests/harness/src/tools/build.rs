@@ -5,14 +5,15 @@ use std::process::Command;
 
 use crate::process::run;
 
-pub(super) fn go_module(source: &Path, ldflags: &str, output: &Path) {
+/// Builds a package of the module in a directory.
+pub(super) fn go_module(source: &Path, package: &str, ldflags: &str, output: &Path) {
     run(go()
         .current_dir(source)
         .args(["build", "-mod=readonly", "-trimpath", "-ldflags"])
         .arg(format!("-s -w {ldflags}"))
         .arg("-o")
         .arg(output)
-        .arg("."));
+        .arg(package));
 }
 
 pub(super) fn go_program(source: &Path, module: &str, output: &Path) {

@@ -29,9 +29,11 @@ pub struct Tool {
 
 #[derive(Debug)]
 enum Recipe {
-    /// A main package with its own go.mod below `tests/`.
+    /// A main package of a module below `tests/`.
     GoModule {
         directory: &'static str,
+        /// The package, relative to the directory or of a module that its go.mod requires.
+        package: &'static str,
         ldflags: &'static str,
     },
     /// A program of another module, whose go.mod replaces modules: a go.mod of the project below
@@ -78,7 +80,8 @@ pub static KUBE_APISERVER: Tool = Tool {
     version: "1.36.3",
     takes: "about 4 minutes",
     recipe: Recipe::GoModule {
-        directory: "apiserver/kube-apiserver",
+        directory: "apiserver",
+        package: "./kube-apiserver",
         ldflags: "-X k8s.io/component-base/version.gitVersion=v1.36.3 \
                   -X k8s.io/component-base/version.gitMajor=1 \
                   -X k8s.io/component-base/version.gitMinor=36",
@@ -91,7 +94,8 @@ pub static CLUSTER_ROLES: Tool = Tool {
     version: "1.36.3",
     takes: "under 1 minute after kube-apiserver",
     recipe: Recipe::GoModule {
-        directory: "apiserver/cluster-roles",
+        directory: "apiserver",
+        package: "./cluster-roles",
         ldflags: "",
     },
 };
@@ -102,7 +106,8 @@ pub static ETCD: Tool = Tool {
     version: "3.6.8",
     takes: "about 1 minute",
     recipe: Recipe::GoModule {
-        directory: "apiserver/etcd",
+        directory: "apiserver",
+        package: "./etcd",
         ldflags: "",
     },
 };
@@ -110,14 +115,15 @@ pub static ETCD: Tool = Tool {
 /// The Kubernetes client on the command line.
 pub static KUBECTL: Tool = Tool {
     name: "kubectl",
-    version: "1.32.3",
+    version: "1.36.3",
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
-        directory: "apiserver/kubectl",
-        ldflags: "-X k8s.io/client-go/pkg/version.gitVersion=v1.32.3 \
-                  -X k8s.io/component-base/version.gitVersion=v1.32.3 \
+        directory: "apiserver",
+        package: "./kubectl",
+        ldflags: "-X k8s.io/client-go/pkg/version.gitVersion=v1.36.3 \
+                  -X k8s.io/component-base/version.gitVersion=v1.36.3 \
                   -X k8s.io/component-base/version.gitMajor=1 \
-                  -X k8s.io/component-base/version.gitMinor=32",
+                  -X k8s.io/component-base/version.gitMinor=36",
     },
 };
 
@@ -138,6 +144,7 @@ pub static KUSTOMIZE_LIBRARY: Tool = Tool {
     takes: "under 1 minute",
     recipe: Recipe::GoModule {
         directory: "oracle/kustomize",
+        package: ".",
         ldflags: "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.2",
     },
 };
@@ -149,6 +156,7 @@ pub static GOTMPL: Tool = Tool {
     takes: "a few seconds",
     recipe: Recipe::GoModule {
         directory: "oracle/gotmpl",
+        package: ".",
         ldflags: "",
     },
 };
@@ -168,8 +176,10 @@ pub static HELM: Tool = Tool {
     name: "helm",
     version: "3.22.0",
     takes: "about 3 minutes",
-    recipe: Recipe::GoInstall {
+    recipe: Recipe::GoModule {
+        directory: "oracle/helm",
         package: "helm.sh/helm/v3/cmd/helm",
+        ldflags: "",
     },
 };
 
@@ -178,8 +188,10 @@ pub static HELM4: Tool = Tool {
     name: "helm4",
     version: "4.3.1",
     takes: "about 3 minutes",
-    recipe: Recipe::GoInstall {
+    recipe: Recipe::GoModule {
+        directory: "oracle/helm",
         package: "helm.sh/helm/v4/cmd/helm",
+        ldflags: "",
     },
 };
 
@@ -190,6 +202,7 @@ pub static HELM_LIBRARY: Tool = Tool {
     takes: "about 5 minutes",
     recipe: Recipe::GoModule {
         directory: "oracle/helm",
+        package: ".",
         ldflags: "",
     },
 };
@@ -263,6 +276,7 @@ pub static SIGN: Tool = Tool {
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
         directory: "oracle/sign",
+        package: ".",
         ldflags: "",
     },
 };
@@ -274,6 +288,7 @@ pub static SSH: Tool = Tool {
     takes: "a few seconds",
     recipe: Recipe::GoModule {
         directory: "oracle/ssh",
+        package: ".",
         ldflags: "",
     },
 };
@@ -285,6 +300,7 @@ pub static CLOUDS: Tool = Tool {
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
         directory: "oracle/clouds",
+        package: ".",
         ldflags: "",
     },
 };
@@ -488,9 +504,11 @@ impl Tool {
         match &self.recipe {
             Recipe::GoModule {
                 directory: source,
+                package,
                 ldflags,
             } => {
-                build::go_module(&tests().join(source), ldflags, &directory.join(self.name));
+                let source = tests().join(source);
+                build::go_module(&source, package, ldflags, &directory.join(self.name));
             }
             Recipe::GoProgram {
                 directory: source,
@@ -522,15 +540,22 @@ impl Tool {
     fn directory(&self) -> PathBuf {
         let mut hash = Sha256::new();
         match &self.recipe {
-            Recipe::GoModule { directory, ldflags } => {
+            Recipe::GoModule {
+                directory,
+                package,
+                ldflags,
+            } => {
                 hash.update(ldflags);
+                hash.update(package);
                 let directory = tests().join(directory);
-                for file in ["main.go", "go.mod", "go.sum"] {
+                for file in ["go.mod", "go.sum"] {
                     hash.update(content(&directory.join(file)));
                 }
-                // Further sources and data, if any.
-                for path in other_sources(&directory) {
-                    hash.update(content(&path));
+                // A package of a required module is pinned by go.sum.
+                if package.starts_with('.') {
+                    for path in sources(&directory.join(package)) {
+                        hash.update(content(&path));
+                    }
                 }
             }
             Recipe::GoProgram { directory, module } => {
@@ -577,14 +602,15 @@ fn installed(package: &str) -> &str {
     parts.find(|part| !is_version(part)).unwrap_or(package)
 }
 
-/// Returns a program's Go files without main.go, then its data, each in order of name.
-fn other_sources(directory: &Path) -> Vec<PathBuf> {
+/// Returns a program's Go files, then its data, each in order of name.
+fn sources(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory)
         .unwrap_or_else(|e| panic!("list {}: {e}", directory.display()))
         .map(|entry| entry.expect("an entry of a tool's directory").path());
-    let mut paths: Vec<PathBuf> = entries.filter(|path| !path.ends_with("main.go")).collect();
     let extension = |path: &PathBuf, wanted: &str| path.extension().is_some_and(|e| e == wanted);
-    paths.retain(|path| extension(path, "go") || path.ends_with("data.json"));
+    let mut paths: Vec<PathBuf> = entries
+        .filter(|path| extension(path, "go") || path.ends_with("data.json"))
+        .collect();
     paths.sort_by_key(|path| (!extension(path, "go"), path.clone()));
     paths
 }

@@ -3,6 +3,7 @@
 use super::objects::{Object, VARS, scalar, value_text};
 use super::yaml::{Yaml, block, list, map, plain, text};
 use driftless_harness::random::Random;
+use driftless_manifest::pointer;
 
 /// Returns a strategic merge patch of an object.
 pub fn strategic(object: &Object, random: &mut Random) -> Yaml {
@@ -183,7 +184,7 @@ pub fn way(body: &Yaml, random: &mut Random) -> Way {
 
 fn pointer(way: &Way) -> String {
     let part = |step: &Step| match step {
-        Step::Key(key) => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Step::Key(key) => format!("/{}", pointer::escape(key)),
         Step::Item(place, _) => format!("/{place}"),
     };
     way.iter().map(part).collect()

@@ -2,7 +2,7 @@
 
 use super::tls::{self, Files, TlsFlags};
 use super::{Secret, read};
-use crate::create::flags::NonEmpty as _;
+use crate::create::basic_login::BasicLogin;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 
@@ -18,12 +18,8 @@ const EXAMPLES: &str = "Examples:
 pub struct Args {
     #[command(flatten)]
     named: Named,
-    /// The user's name
-    #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
-    username: Option<String>,
-    /// The user's password
-    #[arg(short, long, allow_hyphen_values = true)]
-    password: Option<String>,
+    #[command(flatten)]
+    login: BasicLogin,
     #[command(flatten)]
     tls: TlsFlags,
 }
@@ -36,8 +32,7 @@ impl Args {
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let labels = names::labels(&self.named.labels)?;
         let secret = Secret::new(&self.named.name, common, labels);
-        let login = (self.username.non_empty(), self.password.non_empty());
-        fill(secret, login, &self.tls.files())
+        fill(secret, self.login.parts(), &self.tls.files())
     }
 }
 

@@ -74,7 +74,7 @@ impl Args {
         secret.print_keys();
         let name = secret.name.clone();
         Hub::connect(common).await?.apply(secret.stored()).await?;
-        let namespace = &common.namespace;
+        let namespace = &common.scope.namespace;
         term::success(&format!(
             "{noun} secret '{name}' created in '{namespace}' namespace"
         ));

@@ -1,6 +1,7 @@
 //! `driftless create secret oci`.
 
 use super::Secret;
+use crate::create::basic_login::BasicLogin;
 use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
@@ -27,12 +28,8 @@ pub struct Args {
     /// The registry, or a repository in it: ghcr.io/acme/charts
     #[arg(long)]
     url: Option<String>,
-    /// The user's name
-    #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
-    username: Option<String>,
-    /// The user's password
-    #[arg(short, long, allow_hyphen_values = true)]
-    password: Option<String>,
+    #[command(flatten)]
+    login: BasicLogin,
 }
 
 /// The configuration file of Docker.
@@ -56,9 +53,8 @@ impl Args {
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let required = |flag: &str| Error::usage(format!("{flag} is required"));
         let url = self.url.non_empty().ok_or_else(|| required("--url"))?;
-        let username = self.username.non_empty();
+        let (username, password) = self.login.parts();
         let username = username.ok_or_else(|| required("--username"))?;
-        let password = self.password.non_empty();
         let password = password.ok_or_else(|| required("--password"))?;
         reference(url).map_err(|error| Error::usage(format!("error parsing url: '{error}'")))?;
         let auth = STANDARD.encode(format!("{username}:{password}"));

@@ -1,6 +1,7 @@
 //! `driftless create secret proxy`.
 
 use super::Secret;
+use crate::create::basic_login::BasicLogin;
 use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
@@ -19,12 +20,8 @@ pub struct Args {
     /// The proxy's address
     #[arg(long, value_name = "URL")]
     address: Option<String>,
-    /// The user's name
-    #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
-    username: Option<String>,
-    /// The user's password
-    #[arg(short, long, allow_hyphen_values = true)]
-    password: Option<String>,
+    #[command(flatten)]
+    login: BasicLogin,
 }
 
 impl Args {
@@ -41,8 +38,9 @@ impl Args {
             .map_err(|error| Error::usage(format!("invalid proxy address: {error}")))?;
         let mut secret = Secret::new(&self.named.name, common, labels).with_type("Opaque");
         secret.set("address", address);
-        for (key, value) in [("username", &self.username), ("password", &self.password)] {
-            if let Some(value) = value.non_empty() {
+        let (username, password) = self.login.parts();
+        for (key, value) in [("username", username), ("password", password)] {
+            if let Some(value) = value {
                 secret.set(key, value);
             }
         }

@@ -62,7 +62,7 @@ impl Args {
             None => random()?,
         };
         let mut secret = Secret::new(&self.named.name, common, labels);
-        let address = address(host, &token, &self.named.name, &common.namespace);
+        let address = address(host, &token, &self.named.name, &common.scope.namespace);
         secret.annotate(WEBHOOK, &address);
         secret.set("token", token);
         match (receiver_type, email) {

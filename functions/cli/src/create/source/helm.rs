@@ -3,6 +3,7 @@
 use super::new_source;
 use crate::create::Secret;
 use crate::create::apply::Hub;
+use crate::create::basic_login::BasicLogin;
 use crate::create::flags::{self, NonEmpty as _};
 use crate::create::object::{AwaitedState, NewObject};
 use crate::create::secret;
@@ -34,12 +35,8 @@ pub struct Args {
     /// The repository's address
     #[arg(long)]
     url: Option<String>,
-    /// The user's name
-    #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
-    username: Option<String>,
-    /// The user's password
-    #[arg(short, long, allow_hyphen_values = true)]
-    password: Option<String>,
+    #[command(flatten)]
+    login: BasicLogin,
     /// The file with the client's certificate
     #[arg(long, value_name = "FILE")]
     cert_file: Option<String>,
@@ -111,7 +108,7 @@ impl Args {
     }
 
     fn secret(&self, common: &Common) -> Result<Option<Secret>, Error> {
-        let login = (self.username.non_empty(), self.password.non_empty());
+        let login = self.login.parts();
         let files = [&self.cert_file, &self.key_file, &self.ca_file];
         let given = login != (None, None) || files.iter().any(|file| file.non_empty().is_some());
         if !given {

@@ -1,6 +1,7 @@
 //! A stub of the APIs of GitLab (below `/gitlab`) and Gitea (below `/gitea`) with one repository in
 //! memory.
 
+use crate::create::runtime;
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
@@ -43,11 +44,7 @@ pub struct Stub {
 
 impl Stub {
     pub fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = runtime();
         let state = Arc::<Mutex<Repository>>::default();
         let shared = Arc::clone(&state);
         let app = Router::new().fallback(move |request: Request| {

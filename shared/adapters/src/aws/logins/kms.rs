@@ -82,9 +82,8 @@ impl Shared {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<Credentials> {
-        let key = (region.to_owned(), role.to_owned(), identity.clone());
-        let (shared, (region, role, identity)) = (self.clone(), key.clone());
-        let make = async move {
+        let shared = self.clone();
+        let make = |(region, role, identity): (String, String, AwsIdentity)| async move {
             let credentials = shared.credentials(&region, &identity, now).await?;
             let sts = aws_sdk_sts::config::Builder::from(shared.installation.settings().await);
             let sts = sts
@@ -97,6 +96,7 @@ impl Shared {
             let given = given.map_err(|error| to_error(&operation, &error))?;
             granted(given.credentials, "AssumeRole")
         };
+        let key = (region.to_owned(), role.to_owned(), identity.clone());
         self.assumed.get(key, now, make).await
     }
 }

@@ -11,7 +11,7 @@ mod sign;
 use super::error::to_error;
 use super::role::Installation;
 use crate::cloud_http;
-use crate::expiring_cache::ExpiringCache;
+use crate::expiring_cache::{ENDPOINT_TTL, ExpiringCache, expiring};
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::{Region, SdkConfig};
@@ -23,9 +23,6 @@ use driftless_kernel::ports::{
 };
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-
-/// The time for which the endpoint of a cluster is cached.
-const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
 
 /// The names of the partitions with their domains.
 const DOMAINS: [(&str, &str); 6] = [
@@ -96,12 +93,12 @@ impl Aws for AwsLogins {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<ClusterEndpoint> {
-        let key = (cluster.clone(), identity.clone());
-        let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
-        let make = async move {
+        let shared = self.0.clone();
+        let make = |(cluster, identity)| async move {
             let endpoint = shared.describe(&cluster, &identity, now).await?;
             Ok((endpoint, now + ENDPOINT_TTL))
         };
+        let key = (cluster.clone(), identity.clone());
         self.0.endpoints.get(key, now, make).await
     }
 
@@ -111,13 +108,11 @@ impl Aws for AwsLogins {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<Token> {
-        let key = (cluster.clone(), identity.clone());
-        let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
-        let make = async move {
-            let token = shared.token(&cluster, &identity, now).await?;
-            let end = token.expires;
-            Ok((token, end))
+        let shared = self.0.clone();
+        let make = |(cluster, identity)| async move {
+            shared.token(&cluster, &identity, now).await.map(expiring)
         };
+        let key = (cluster.clone(), identity.clone());
         self.0.tokens.get(key, now, make).await
     }
 
@@ -127,9 +122,10 @@ impl Aws for AwsLogins {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<RegistryLogin> {
+        let shared = self.0.clone();
+        let make =
+            |(registry, identity)| async move { shared.registry(&registry, &identity, now).await };
         let key = (registry.clone(), identity.clone());
-        let (shared, (registry, identity)) = (self.0.clone(), key.clone());
-        let make = async move { shared.registry(&registry, &identity, now).await };
         self.0.registries.get(key, now, make).await
     }
 
@@ -139,9 +135,10 @@ impl Aws for AwsLogins {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<RegistryLogin> {
+        let shared = self.0.clone();
+        let make =
+            |(repository, identity)| async move { shared.git(&repository, &identity, now).await };
         let key = (repository.clone(), identity.clone());
-        let (shared, (repository, identity)) = (self.0.clone(), key.clone());
-        let make = async move { shared.git(&repository, &identity, now).await };
         self.0.repositories.get(key, now, make).await
     }
 }
@@ -197,7 +194,7 @@ impl Shared {
         }
         let sts = aws_sdk_sts::Client::from_conf(sts.build());
         self.roles
-            .get(key, now, assume(sts, identity.clone()))
+            .get(key, now, |(_, identity)| assume(sts, identity))
             .await
     }
 

@@ -63,12 +63,12 @@ impl Session<'_> {
         if commit.sha != sha || !is_sha(&commit.tree.sha) {
             return Err(self.unreadable("the answer is for another commit"));
         }
-        let tree = self.tarball(sha, limits).await?;
+        let tree = self.tarball(sha, limits.clone()).await?;
         if git_tree_id(tree.index()) == commit.tree.sha {
             return Ok(tree);
         }
-        let files = self.files(&commit.tree.sha, limits).await?;
-        self.complete(tree, &files, limits).await
+        let files = self.files(&commit.tree.sha, &limits).await?;
+        self.complete(tree, &files, &limits).await
     }
 
     async fn tarball(&self, sha: &str, limits: FetchLimits) -> Result<FileTree> {
@@ -90,7 +90,7 @@ impl Session<'_> {
     }
 
     /// Lists a tree, directory by directory if one listing is not enough.
-    async fn files(&self, root: &str, limits: FetchLimits) -> Result<Files> {
+    async fn files(&self, root: &str, limits: &FetchLimits) -> Result<Files> {
         let mut files = Files::new();
         let mut directories = vec![(TreePath::root(), root.to_owned(), true)];
         for _ in 0..LISTINGS {
@@ -153,7 +153,7 @@ impl Session<'_> {
         &self,
         tarball: FileTree,
         files: &Files,
-        limits: FetchLimits,
+        limits: &FetchLimits,
     ) -> Result<FileTree> {
         if let Some((path, _)) = tarball
             .index()
@@ -191,28 +191,24 @@ impl Session<'_> {
                 .try_collect()
                 .await?;
         let mut tree = FileTree::new();
-        let mut bytes = 0;
+        let fuel = limits.part();
         for (path, (kind, _)) in files {
             let content = fetched
                 .remove(path)
                 .or_else(|| tarball.content(path).cloned());
             let content =
                 content.ok_or_else(|| self.unreadable(&format!("'{path}' is missing")))?;
-            bytes += content.len() as u64;
-            if bytes > limits.bytes {
-                let message = format!(
-                    "{}: the files have more than {} bytes",
-                    self.repository, limits.bytes
-                );
-                return Err(PortError::new(ErrorKind::Invalid, message));
-            }
+            fuel.bytes(content.len()).map_err(|out| {
+                let message = format!("{}: the files have {out}", self.repository);
+                PortError::new(ErrorKind::Invalid, message)
+            })?;
             let inserted = tree.insert(path.clone(), kind.clone(), content);
             inserted.map_err(|error| self.unreadable(&error.to_string()))?;
         }
         Ok(tree)
     }
 
-    async fn blob(&self, id: &BlobId, limits: FetchLimits) -> Result<bytes::Bytes> {
+    async fn blob(&self, id: &BlobId, limits: &FetchLimits) -> Result<bytes::Bytes> {
         let path = self.path(&format!("git/blobs/{id}"));
         let limit = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
         let raw = (

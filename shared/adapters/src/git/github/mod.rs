@@ -108,9 +108,12 @@ impl GitHost for GitHub {
             return session.fetch(&commit.sha, limits).await;
         }
         let servers = &self.servers;
-        let ask = |url: String, auth: GitAuth| async move {
-            let place = Location::Server;
-            servers.fetch(&url, &place, commit, &auth, limits).await
+        let ask = |url: String, auth: GitAuth| {
+            let limits = limits.clone();
+            async move {
+                let place = Location::Server;
+                servers.fetch(&url, &place, commit, &auth, limits).await
+            }
         };
         session.over_git(ask).await
     }

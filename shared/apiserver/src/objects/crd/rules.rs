@@ -1,11 +1,12 @@
 //! The CEL rules of a schema (`x-kubernetes-validations`).
 
 use driftless_cel::Data;
+use driftless_fuel::Tank;
 use serde_json::Value;
 
 use super::check::same_item;
 use crate::error::FieldError;
-use crate::expressions::{Failure, OUT_OF_BUDGET, base};
+use crate::expressions::{Failure, OUT_OF_BUDGET, base, check_fuel};
 use crate::resources::Compiled;
 
 /// Evaluates the rules of a schema and of the schemas below it. For values that are equal in the
@@ -17,7 +18,13 @@ pub(super) fn root(
     old: Option<&Value>,
     out: &mut Vec<FieldError>,
 ) {
-    Rules { compiled, out }.walk(schema, object, old, "");
+    let fuel = check_fuel();
+    let mut rules = Rules {
+        compiled,
+        fuel,
+        out,
+    };
+    rules.walk(schema, object, old, "");
 }
 
 /// Returns whether a schema, or one below it, has rules.
@@ -34,6 +41,7 @@ pub(super) fn any(schema: &Value) -> bool {
 /// The state of an evaluation: the compiled rules, and the errors that were found.
 struct Rules<'a> {
     compiled: &'a Compiled,
+    fuel: Tank,
     out: &'a mut Vec<FieldError>,
 }
 
@@ -49,7 +57,7 @@ impl Rules<'_> {
                 None => !compares,
             };
             if is_due {
-                let problem = evaluate(self.compiled, rule, value, old, path);
+                let problem = evaluate(self, rule, value, old, path);
                 self.out.extend(problem);
             }
         }
@@ -80,7 +88,7 @@ impl Rules<'_> {
 }
 
 fn evaluate(
-    compiled: &Compiled,
+    rules: &Rules<'_>,
     rule: &Value,
     value: &Value,
     old: Option<&Value>,
@@ -98,11 +106,11 @@ fn evaluate(
             field: path.to_owned(),
         })
     };
-    let Some(expression) = compiled.rule(text) else {
+    let Some(expression) = rules.compiled.rule(text) else {
         return refused(&format!("rule compile error: {text}"));
     };
     let mut data = match base() {
-        Ok(language) => Data::new(language),
+        Ok(language) => Data::new(language, &rules.fuel),
         Err(detail) => return refused(detail.as_str()),
     };
     data.add("self", value);

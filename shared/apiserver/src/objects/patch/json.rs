@@ -1,24 +1,17 @@
 //! JSON Patch (RFC 6902), applied as the real server does: see [`JsonPatch`].
 
-use driftless_fuel::{Fuel, FuelLimits};
+use driftless_fuel::Fuel;
 use driftless_go::Error as GoError;
 use driftless_manifest::{JsonPatch, JsonPatchOperation};
 use serde_json::Value;
 
+use super::COST;
 use crate::error::ApiError;
 
 const MAX_OPERATIONS: usize = 10_000;
 
 /// The most bytes that the copies of one patch may add: the real server's `JSONPatchMaxCopyBytes`.
 const MAX_COPIED: usize = 3 << 20;
-
-/// The limits on the cost of one patch.
-const COST: FuelLimits = FuelLimits {
-    steps: 20_000_000,
-    bytes: 0,
-    nodes: 4_000_000,
-    depth: 1_000,
-};
 
 pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
     let raw: Value = serde_json::from_slice(body)

@@ -3,6 +3,7 @@
 mod json;
 mod strategic;
 
+use driftless_fuel::{FuelLimits, OutOfFuel};
 use serde_json::{Map, Value};
 
 pub(crate) use json::operation as json_operation;
@@ -11,6 +12,20 @@ pub(crate) use strategic::go_map;
 use crate::error::ApiError;
 use crate::resources::Resource;
 use crate::values::json_kind;
+
+/// The limits on the cost of one patch.
+const COST: FuelLimits = FuelLimits {
+    steps: 20_000_000,
+    bytes: 0,
+    nodes: 4_000_000,
+    depth: 1_000,
+};
+
+/// Returns the refusal of a patch that needs more.
+fn too_large(out: OutOfFuel) -> ApiError {
+    let message = format!("Request entity too large: the patch needs {out}");
+    ApiError::new(413, "RequestEntityTooLarge", message)
+}
 
 /// The media types of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

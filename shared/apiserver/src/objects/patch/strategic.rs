@@ -3,6 +3,10 @@
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
+use driftless_fuel::Fuel;
+use driftless_manifest::{check_depth, value_nodes};
+
+use super::{COST, too_large};
 use crate::error::ApiError;
 use crate::schema::{Field, Id, Schema, Type, UNTYPED_GRANULAR};
 
@@ -12,11 +16,14 @@ pub(super) fn apply(
     live: &Value,
     patch: &Value,
 ) -> Result<Value, ApiError> {
-    Walker { schema }.map(id, live, patch)
+    let fuel = Fuel::new(COST);
+    check_depth(&fuel, 1, patch).map_err(too_large)?;
+    Walker { schema, fuel }.map(id, live, patch)
 }
 
 struct Walker<'a> {
     schema: &'a Schema,
+    fuel: Fuel,
 }
 
 const ORDER: &str = "$setElementOrder/";
@@ -29,6 +36,12 @@ fn bad(message: &str) -> ApiError {
 }
 
 impl Walker<'_> {
+    /// Charges the copy of values.
+    fn charge(&self, values: &[&Value]) -> Result<(), ApiError> {
+        let nodes = values.iter().map(|value| value_nodes(value)).sum();
+        self.fuel.steps(nodes).map_err(too_large)
+    }
+
     fn field(&self, id: Id, key: &str) -> Option<&Field> {
         self.schema.structure(id)?.fields.get(key)
     }
@@ -68,6 +81,7 @@ impl Walker<'_> {
                 return Err(bad(&format!("unknown patch type: {other} in map: {shown}")));
             }
         }
+        self.charge(&[live])?;
         let mut out = live.as_object().cloned().unwrap_or_default();
         if let Some(keep) = patch.get(RETAIN).and_then(Value::as_array) {
             let keep: HashSet<&str> = keep.iter().filter_map(Value::as_str).collect();
@@ -121,6 +135,7 @@ impl Walker<'_> {
         patch: &Value,
         order: Option<&Value>,
     ) -> Result<Option<Value>, ApiError> {
+        self.charge(&[patch])?;
         let field = self.field(id, key);
         let has = |wanted: &str| {
             let strategy = field.map_or("", |field| field.strategy.as_str());
@@ -164,6 +179,9 @@ impl Walker<'_> {
         key: &str,
         order: Option<&Value>,
     ) -> Result<Vec<Value>, ApiError> {
+        // The items are copied for the result and for its order, and compared by their keys.
+        let items = live.iter().chain(patch).collect::<Vec<&Value>>();
+        self.charge(&items)?;
         let id_of = |entry: &Value| match entry.get(key) {
             Some(id) => Ok(id.to_string()),
             None => Err(bad(&format!(

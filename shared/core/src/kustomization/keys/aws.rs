@@ -2,6 +2,7 @@
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
 use async_trait::async_trait;
+use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, aws};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -92,16 +93,16 @@ fn installation(
     Ok(AwsIdentity::Installation)
 }
 
-fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
+fn aws_key(key: &MasterKey) -> Result<AwsKey, Invalid> {
     let parsed = AwsKey::parse(&key.name).ok_or_else(|| {
         let name = key.name.escape_debug();
-        format!(
+        Invalid::new(format!(
             "'{name}' is not the ARN of a key: expected arn:aws:kms:REGION:ACCOUNT:key/ID or alias/NAME"
-        )
+        ))
     })?;
     if key.options.contains_key("aws_profile") {
         let message = "aws_profile of a key is not supported: profiles are files of a workstation";
-        return Err(message.to_owned());
+        return Err(message.into());
     }
     Ok(AwsKey {
         context: key.context.clone(),
@@ -111,7 +112,7 @@ fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
 }
 
 /// Reads an access key.
-fn access_key(entry: &Secret) -> Result<AwsIdentity, String> {
+fn access_key(entry: &Secret) -> Result<AwsIdentity, Invalid> {
     let text = fields(entry, ENTRY)?;
     match (
         text(&["aws_access_key_id"]),
@@ -147,7 +148,7 @@ mod tests {
             "aws_access_key_id: AKIA\naws_secret_access_key: s3cret\naws_session_token: ''\n";
         assert_eq!(entry(text).unwrap(), expected);
         for text in ["", "aws_access_key_id: AKIA", "s3cret: [", "- s3cret"] {
-            let message = entry(text).unwrap_err();
+            let message = entry(text).unwrap_err().to_string();
             assert!(message.starts_with("the entry 'sops.aws-kms'"), "{message}");
             assert!(!message.contains("s3cret"), "{message}");
         }

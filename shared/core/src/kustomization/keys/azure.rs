@@ -2,6 +2,7 @@
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
 use async_trait::async_trait;
+use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, azure};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -65,7 +66,7 @@ impl Service for KeyVault {
 
 /// Reads an application and its client secret; the names of the fields are those of Flux, or those
 /// that `az ad sp create-for-rbac` prints.
-fn application(entry: &Secret) -> Result<EntraIdentity, String> {
+fn application(entry: &Secret) -> Result<EntraIdentity, Invalid> {
     let invalid = |problem: &str| entry_problem(ENTRY, problem);
     let text = fields(entry, ENTRY)?;
     for field in ["clientCertificate", "authorityHost"] {
@@ -120,7 +121,7 @@ mod tests {
             "clientSecret: s3cret\n",
             "s3cret: [",
         ] {
-            let message = entry(text).unwrap_err();
+            let message = entry(text).unwrap_err().to_string();
             assert!(!message.contains("s3cret"), "{message}");
         }
     }

@@ -1,13 +1,17 @@
 //! Google Cloud KMS.
 
-use super::{Identity, Service, failed, invalid};
+use super::{Identity, Service, entry_problem, failed, invalid};
 use async_trait::async_trait;
+use driftless_flux::Invalid;
 use driftless_kernel::cloud::Exchange;
 use driftless_kernel::cloud::google::{self, KeyProblem};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{GoogleKey, GoogleLogin, Secret};
 use driftless_sops::{KeyService, MasterKey};
+
+/// The entry of the Secret.
+const ENTRY: &str = "sops.gcp-kms";
 
 /// Keys of Google Cloud KMS. The entry `sops.gcp-kms` of the Secret is the JSON of a key of a
 /// service account, as kustomize-controller 1.9 reads it.
@@ -20,7 +24,7 @@ impl Service for CloudKms {
     }
 
     fn entry(&self) -> &'static str {
-        "sops.gcp-kms"
+        ENTRY
     }
 
     fn trusts_accounts(&self) -> bool {
@@ -57,14 +61,14 @@ impl Service for CloudKms {
 }
 
 /// Reads a key of a service account.
-fn service_account_key(entry: &Secret) -> Result<GoogleLogin, String> {
+fn service_account_key(entry: &Secret) -> Result<GoogleLogin, Invalid> {
     let key = google::service_account_key(entry);
     key.map_err(|problem| {
         let hint = match problem {
             KeyProblem::Type => "; for a workload identity set spec.decryption.serviceAccountName",
             _ => "",
         };
-        format!("the entry 'sops.gcp-kms' of the Secret {problem}{hint}")
+        entry_problem(ENTRY, &format!("{problem}{hint}"))
     })
 }
 
@@ -89,7 +93,7 @@ mod tests {
         ] {
             let mut other = key.clone();
             other[name] = value;
-            let message = entry(&other).unwrap_err();
+            let message = entry(&other).unwrap_err().to_string();
             assert!(!message.contains("s3cret"), "{message}");
         }
         assert!(service_account_key(&Secret::new("s3cret")).is_err());

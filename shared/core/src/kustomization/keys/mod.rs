@@ -11,7 +11,7 @@ mod pgp;
 mod vault;
 
 use async_trait::async_trait;
-use driftless_flux::{Decryption, Kustomization, reason};
+use driftless_flux::{Decryption, Invalid, Kustomization, reason};
 use driftless_kernel::cloud::{self, Account};
 use driftless_kernel::context::Context;
 use driftless_kernel::credentials;
@@ -119,10 +119,10 @@ impl AccountName {
         self.own.is_empty() && self.default.is_empty()
     }
 
-    async fn find(&self, context: &Context<'_>) -> Result<Option<Account>, String> {
+    async fn find(&self, context: &Context<'_>) -> Result<Option<Account>, Refused> {
         let default = Some(self.default.as_str());
         let found = cloud::find(&context.hub, &self.namespace, &self.own, default).await;
-        found.map_err(|error| Failure::from(error).message)
+        found.map_err(|error| Failure::from(error).into())
     }
 }
 
@@ -177,7 +177,6 @@ impl Services {
         let account = &account;
         let answers = keys.into_iter().map(|key| async move {
             let answer = self.answer(context, account, &key).await;
-            let answer = answer.map_err(|problem| format!("{}: {problem}", key.service));
             (key, answer)
         });
         futures::stream::iter(answers)
@@ -189,22 +188,38 @@ impl Services {
     async fn answer(
         &self,
         context: &Context<'_>,
-        account: &Result<Option<Account>, String>,
+        account: &Result<Option<Account>, Refused>,
         key: &MasterKey,
-    ) -> Result<Secret, String> {
-        let missing = "credentials are missing";
-        let (service, login) = self.login(&key.service).ok_or(missing)?;
+    ) -> Result<Secret, Refused> {
+        let (service, login) = self.login(&key.service).ok_or(Refused::NoCredentials)?;
         let identity = match login {
             Login::Secret(entry) => Identity::Secret(entry),
             Login::Account => match account {
-                Ok(account) => Identity::Account(account.as_ref().ok_or(missing)?),
-                Err(problem) => return Err(problem.clone()),
+                Ok(account) => Identity::Account(account.as_ref().ok_or(Refused::NoCredentials)?),
+                Err(refused) => return Err(refused.clone()),
             },
             Login::Installation => Identity::Installation,
         };
         let namespace = &self.account.namespace;
         let answer = service.decrypt(context, namespace, key, identity).await;
-        answer.map_err(|failure| failure.message)
+        Ok(answer?)
+    }
+}
+
+/// The reason why a service does not decrypt a data key. Never contains a credential.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refused {
+    /// No credentials for the service are known.
+    #[error("credentials are missing")]
+    NoCredentials,
+    /// The request failed, with this message for the status.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure.message)
     }
 }
 
@@ -217,8 +232,8 @@ pub struct Keys {
     pub services: Services,
 }
 
-/// The result of a service for one data key: the key, or the reason why it is not decrypted.
-pub type Answer = (MasterKey, Result<Secret, String>);
+/// The result of a service for one data key.
+pub type Answer = (MasterKey, Result<Secret, Refused>);
 
 /// Returns how the services of these entries could be asked, one text for each service.
 pub fn hints(entries: &[MasterKey]) -> BTreeSet<String> {
@@ -330,7 +345,10 @@ fn services(
 ///
 /// # Errors
 /// The entry is not YAML. The message does not quote it.
-fn fields<'a>(entry: &Secret, name: &str) -> Result<impl Fn(&[&'a str]) -> Option<String>, String> {
+fn fields<'a>(
+    entry: &Secret,
+    name: &str,
+) -> Result<impl Fn(&[&'a str]) -> Option<String>, Invalid> {
     let values = documents(entry.expose(), name, Dialect::V2, &Limits::default());
     // The error of the parser may quote the entry.
     let values = values.map_err(|_| entry_problem(name, "is not valid YAML"))?;
@@ -341,9 +359,9 @@ fn fields<'a>(entry: &Secret, name: &str) -> Result<impl Fn(&[&'a str]) -> Optio
     })
 }
 
-/// Returns the message for an entry of the Secret.
-fn entry_problem(name: &str, problem: &str) -> String {
-    format!("the entry '{name}' of the Secret {problem}")
+/// Returns the error of an entry of the Secret.
+fn entry_problem(name: &str, problem: &str) -> Invalid {
+    Invalid::new(format!("the entry '{name}' of the Secret {problem}"))
 }
 
 /// Returns the failure for an entry of a file, or of a Secret, that is not valid.

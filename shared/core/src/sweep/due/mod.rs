@@ -8,8 +8,8 @@ use crate::kustomization::live_objects;
 use driftless_flux::generation;
 use driftless_flux::{
     ArtifactGenerator, ArtifactStatus, Condition, ConditionStatus, Conditions, FluxKind,
-    FluxObject as _, HelmRepository, ObjectRef, READY, REQUESTED_AT, STALLED, generator_interval,
-    is_suspended, parse_duration, parse_rfc3339, reason, sources_digest,
+    HelmRepository, ObjectRef, READY, REQUESTED_AT, STALLED, generator_interval, is_suspended,
+    parse_duration, parse_rfc3339, reason, sources_digest,
 };
 use driftless_helmrelease::conditions::reasons;
 use driftless_kernel::ports::Cause;

@@ -8,6 +8,7 @@
 use super::token::{self, Request};
 use crate::webhook::{Delivery, Refusal};
 use driftless_flux::{OidcProvider, Receiver};
+use driftless_kernel::context::step_fuel;
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{ErrorKind, PortError, Ports};
 use driftless_plans::health::ClaimsCheck;
@@ -111,7 +112,7 @@ pub(super) async fn verify(
     check_claims(&claims, provider.audience(), ports.clock.now())?;
     let allow_local = hub.settings.allow_local_clusters;
     check_signature(ports, provider, allow_local, &token).await?;
-    let check = ClaimsCheck::parse(provider).map_err(|_| Refusal::Failed)?;
+    let check = ClaimsCheck::parse(provider, &step_fuel()).map_err(|_| Refusal::Failed)?;
     let (result, claims) = ports
         .compute(move || (check.check(&claims), claims))
         .await?;

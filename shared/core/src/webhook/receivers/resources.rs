@@ -7,10 +7,13 @@ use driftless_flux::{
     FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
 };
 use driftless_kernel::concurrent;
+use driftless_kernel::context::step_fuel;
 use driftless_kernel::hub::Hub;
-use driftless_kernel::ports::{Cause, Patch, PatchRequest, PortError, Ports, Request, Resource};
+use driftless_kernel::ports::{
+    Cause, ListRequest, Patch, PatchRequest, PortError, Ports, Request, Resource,
+};
 use driftless_manifest::{Gvk, Object};
-use driftless_plans::health::ResourceFilter;
+use driftless_plans::health::{ExprError, ResourceFilter};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,6 +25,44 @@ const MAX_OBJECTS: usize = 1000;
 const CONCURRENCY: usize = 16;
 /// The most bytes of a body that filters see.
 const MAX_FILTERED: usize = 2 << 20;
+
+/// The reason why objects of a Receiver are not reconciled.
+#[derive(Debug, thiserror::Error)]
+enum ResourceError {
+    #[error("cross-namespace references are not allowed")]
+    OtherNamespace,
+    #[error("apiVersion must be specified for kind {0:?}")]
+    NoVersion(String),
+    #[error("the API group '{0}' is not one of Flux: expected GROUP.fluxcd.io")]
+    OtherGroup(String),
+    #[error("the hub does not serve {version} {kind}")]
+    NotServed { version: String, kind: String },
+    #[error("unable to read {kind} \"{namespace}/{name}\" error: not found")]
+    NotFound {
+        kind: String,
+        namespace: String,
+        name: String,
+    },
+    #[error("matchLabels field not set when using wildcard '*' as name")]
+    NoLabels,
+    #[error("more than {MAX_OBJECTS} objects are selected: expected narrower labels")]
+    TooMany,
+    #[error("{object}: {filter}")]
+    Filter { object: String, filter: FilterError },
+    #[error("unable to annotate {object} error: {error}")]
+    Annotate { object: String, error: PortError },
+    #[error(transparent)]
+    Cluster(#[from] PortError),
+}
+
+/// The reason why the filters of an object have no result.
+#[derive(Debug, thiserror::Error)]
+enum FilterError {
+    #[error(transparent)]
+    Evaluate(#[from] ExprError),
+    #[error(transparent)]
+    Compute(#[from] PortError),
+}
 
 /// The filters of a Receiver with the body of a delivery.
 pub(super) struct Filters {
@@ -39,8 +80,10 @@ impl Filters {
     /// An expression is not valid, or the body is not a JSON object.
     pub fn new(receiver: &Receiver, delivery: &Delivery<'_>, seen: Seen) -> Result<Self, Refusal> {
         let spec = &receiver.spec;
+        // All filters of a delivery together have what a step has.
+        let fuel = step_fuel();
         let parse = |text: Option<&str>| {
-            let parse = |text| ResourceFilter::parse(text, receiver.is_oidc());
+            let parse = |text| ResourceFilter::parse(text, receiver.is_oidc(), &fuel);
             let parsed = text.map(parse).transpose();
             // The step reports it in the status.
             parsed
@@ -76,7 +119,7 @@ impl Filters {
     }
 
     /// Returns whether the delivery is for an object of the resource with this index.
-    async fn accept(&self, ports: &Ports, at: usize, object: &Object) -> Result<bool, String> {
+    async fn accept(&self, ports: &Ports, at: usize, object: &Object) -> Result<bool, FilterError> {
         let own = self.own.get(at).cloned().flatten();
         let filters: Vec<_> = self.shared.clone().into_iter().chain(own).collect();
         if filters.is_empty() {
@@ -89,12 +132,12 @@ impl Filters {
             for filter in filters {
                 match filter.accepts(&resource, &body, &claims) {
                     Ok(true) => {}
-                    other => return other.map_err(|error| error.to_string()),
+                    other => return other,
                 }
             }
             Ok(true)
         });
-        accepted.await.map_err(|error| error.message)?
+        Ok(accepted.await??)
     }
 }
 
@@ -128,9 +171,7 @@ pub(super) async fn request(
         };
         let room = MAX_OBJECTS.saturating_sub(count);
         if objects.len() > room {
-            problems.push(format!(
-                "resources[{at}]: more than {MAX_OBJECTS} objects are selected: expected narrower labels"
-            ));
+            problems.push(format!("resources[{at}]: {}", ResourceError::TooMany));
         }
         let annotated = objects.into_iter().take(room).map(|object| {
             let (resource, filters) = (&resource, &filters);
@@ -172,7 +213,7 @@ async fn find(
     hub: &Hub,
     receiver: &Receiver,
     wanted: &ReceiverResource,
-) -> Result<(Resource, Vec<Object>), String> {
+) -> Result<(Resource, Vec<Object>), ResourceError> {
     let selector = &wanted.selector;
     let own = receiver.id.namespace.as_str();
     let named = selector
@@ -181,7 +222,7 @@ async fn find(
         .filter(|name| !name.is_empty());
     let namespace = named.unwrap_or(own);
     if hub.settings.no_cross_namespace_refs && namespace != own {
-        return Err("cross-namespace references are not allowed".to_owned());
+        return Err(ResourceError::OtherNamespace);
     }
     let kind = &selector.kind;
     let version = selector
@@ -189,42 +230,43 @@ async fn find(
         .as_deref()
         .filter(|text| !text.is_empty());
     let version = version.or_else(|| default_version(kind));
-    let version =
-        version.ok_or_else(|| format!("apiVersion must be specified for kind {kind:?}"))?;
+    let version = version.ok_or_else(|| ResourceError::NoVersion(kind.clone()))?;
     let gvk = Gvk::new(version, kind);
     if !gvk.group.ends_with(".fluxcd.io") {
-        let group = &gvk.group;
-        return Err(format!(
-            "the API group '{group}' is not one of Flux: expected GROUP.fluxcd.io"
-        ));
+        return Err(ResourceError::OtherGroup(gvk.group));
     }
-    let message = |error: PortError| error.message;
     let resource = match FluxKind::of(&gvk) {
-        Some(kind) => hub.resource(kind).await.map_err(message)?,
+        Some(kind) => hub.resource(kind).await?,
         None => {
-            let found = hub.cluster.resource(&gvk).await.map_err(message)?;
-            found.ok_or_else(|| format!("the hub does not serve {version} {kind}"))?
+            let found = hub.cluster.resource(&gvk).await?;
+            found.ok_or_else(|| ResourceError::NotServed {
+                version: version.to_owned(),
+                kind: kind.clone(),
+            })?
         }
     };
     if selector.name != "*" {
         let found = hub.cluster.get(&resource, namespace, &selector.name);
-        let found = found.await.map_err(message)?.ok_or_else(|| {
-            let name = &selector.name;
-            format!("unable to read {kind} \"{namespace}/{name}\" error: not found")
+        let found = found.await?.ok_or_else(|| ResourceError::NotFound {
+            kind: kind.clone(),
+            namespace: namespace.to_owned(),
+            name: selector.name.clone(),
         })?;
         return Ok((resource, vec![found]));
     }
-    let labels = selector
-        .match_labels
-        .as_ref()
-        .ok_or_else(|| "matchLabels field not set when using wildcard '*' as name".to_owned())?;
+    let labels = selector.match_labels.as_ref();
+    let labels = labels.ok_or(ResourceError::NoLabels)?;
     let terms: Vec<String> = labels
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    let terms = terms.join(",");
-    let listed = hub.cluster.list(&resource, namespace, &terms).await;
-    Ok((resource, listed.map_err(message)?))
+    let request = ListRequest {
+        resource: &resource,
+        namespace,
+        selector: &terms.join(","),
+    };
+    let listed = hub.cluster.list(&request).await?;
+    Ok((resource, listed))
 }
 
 /// Annotates an object that the filters accept. Returns the annotated object.
@@ -235,7 +277,7 @@ async fn annotate(
     filters: &Filters,
     at: usize,
     object: Object,
-) -> Result<Option<Object>, String> {
+) -> Result<Option<Object>, ResourceError> {
     let place = format!(
         "{} \"{}/{}\"",
         object.kind(),
@@ -243,8 +285,15 @@ async fn annotate(
         object.name()
     );
     let accepted = filters.accept(ports, at, &object).await;
-    if !accepted.map_err(|error| format!("{place}: {error}"))? {
-        return Ok(None);
+    match accepted {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(filter) => {
+            return Err(ResourceError::Filter {
+                object: place,
+                filter,
+            });
+        }
     }
     let now = ports.clock.now();
     let time = jiff::Timestamp::from_nanosecond(i128::try_from(now.as_nanos()).unwrap_or_default());
@@ -258,9 +307,11 @@ async fn annotate(
         patch: &patch,
         manager: NOTIFICATION_CONTROLLER,
     };
-    let patched = hub.cluster.patch(&request);
-    let patched = patched.await;
-    patched
-        .map(Some)
-        .map_err(|error| format!("unable to annotate {place} error: {error}"))
+    match hub.cluster.patch(&request).await {
+        Ok(patched) => Ok(Some(patched)),
+        Err(error) => Err(ResourceError::Annotate {
+            object: place,
+            error,
+        }),
+    }
 }

@@ -8,10 +8,10 @@ use driftless_flux::GitReference;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_kernel::hub::{self, Settings};
 use driftless_kernel::ports::{
-    Access, ApiCapabilities, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
-    Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PatchRequest,
-    PortError, Ports, Precondition, PutOutcome, Queue, Request, Resource, Result, Secret, Token,
-    TokenRequest, Version,
+    Access, ApiCapabilities, ApplyRequest, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters,
+    Commit, Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, ListRequest,
+    Patch, PatchRequest, PortError, Ports, Precondition, PutOutcome, Queue, Request, Resource,
+    Result, Secret, Token, TokenRequest, Version,
 };
 use driftless_manifest::{EntryKind, FileTree, Gvk, Object, TreePath};
 use driftless_memory::{MemoryBlobs, MemorySecrets, SqsModel, TestClock};
@@ -405,15 +405,15 @@ impl Cluster for Client {
     async fn get(&self, _: &Resource, _: &str, _: &str) -> Result<Option<Object>> {
         self.0.calls.pass(async { Ok(Some(self.0.read())) }).await
     }
-    async fn list(&self, resource: &Resource, _: &str, _: &str) -> Result<Vec<Object>> {
-        let all = match resource.gvk.kind.as_str() {
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Object>> {
+        let all = match request.resource.gvk.kind.as_str() {
             "GitRepository" => vec![self.0.read()],
             _ => Vec::new(),
         };
         self.0.calls.pass(async { Ok(all) }).await
     }
-    async fn apply(&self, _: &Resource, object: &Object, _: Apply<'_>) -> Result<Object> {
-        Ok(object.clone())
+    async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {
+        Ok(request.object.clone())
     }
     async fn create(&self, _: &Resource, object: &Object, _: &str) -> Result<Object> {
         self.0.calls.pass(async { Ok(object.clone()) }).await

@@ -1,17 +1,18 @@
 //! The result of Helm's apply without server-side apply: computed here, because it has no dry run.
 
 use crate::plan::diff::stated;
+use driftless_kernel::context::step_fuel;
 use driftless_manifest::Object;
 use driftless_plans::apply::three_way::{is_known, three_way, two_way};
 use serde_json::{Map, Value};
 
 /// Returns the live object after the changes from `before` to `after`, which are the objects of two
-/// releases. `None` if nothing changes.
+/// releases. `None` if nothing changes, or if it needs more work than a step may do.
 pub fn applied(before: &Object, after: &Object, live: &Object) -> Option<Object> {
     let [before, after] = [before, after].map(|one| Object::new(Value::Object(stated(one))).ok());
     let (before, after) = (before?, after?);
     let patch = match is_known(&after) {
-        true => three_way(&before, &after, live),
+        true => three_way(&before, &after, live, &step_fuel()).ok()?,
         false => two_way(&before, &after),
     };
     let mut object = live.to_value();

@@ -1,10 +1,8 @@
 //! The parts of a case: a chart, or another input, and its expected result.
 
-use driftless_gotmpl::Limits;
 use driftless_helm::values::{self, Table};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, ReleaseInfo,
-    Render, manifest_text,
+    Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, Render, manifest_text,
 };
 
 /// The expected result of a case.
@@ -53,20 +51,7 @@ pub fn failed(error: HelmError) -> (String, bool) {
 }
 
 pub fn options() -> Options {
-    Options {
-        compat: Compat::Helm3,
-        release: ReleaseInfo {
-            name: "rel".to_owned(),
-            namespace: "ns".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
-        capabilities: Capabilities::default(),
-        now: (0, 0),
-        entropy: [0; 32],
-        lookups: None,
-        limits: Limits::default(),
-    }
+    Options::new("rel", "ns")
 }
 
 pub fn file(name: &str, text: impl AsRef<[u8]>) -> ChartFile {

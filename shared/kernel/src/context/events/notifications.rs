@@ -8,9 +8,7 @@ use super::{Sink, lock, matching};
 use crate::context::Context;
 use crate::ports::{Cause, PortError};
 use async_trait::async_trait;
-use driftless_flux::{
-    Alert, AlertOptions, FluxEvent, FluxKind, FluxObject as _, ObjectRef, Severity,
-};
+use driftless_flux::{Alert, AlertOptions, FluxEvent, FluxKind, ObjectRef, Severity};
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
 use std::time::Duration;

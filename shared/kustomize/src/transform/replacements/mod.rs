@@ -138,7 +138,7 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
         }
         _ => return Err(bad("expected a replacement or a list of them".to_owned())),
     };
-    let one = |value: Json| read_config(value, false).map_err(bad);
+    let one = |value: Json| read_config(value, false).map_err(|error| bad(error.to_string()));
     list.into_iter().map(one).collect()
 }
 
