@@ -22,7 +22,7 @@ pub struct PackedIndex {
     tree: Arc<TreeIndex>,
     pieces: Vec<Piece>,
     /// The position of the first piece in the blob.
-    start: u64,
+    pub(super) start: u64,
 }
 
 /// The contents of consecutive files, compressed together.
@@ -31,7 +31,7 @@ pub struct Piece {
     /// The first file.
     first: TreePath,
     /// The number of files.
-    files: usize,
+    pub(super) files: usize,
     /// The bytes of all contents.
     bytes: u64,
     /// The position in the pieces of the blob.
