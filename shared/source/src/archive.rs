@@ -15,7 +15,7 @@ const ENTRY_OVERHEAD: u64 = 4096;
 /// Unpacked bytes that are accepted at any compression ratio.
 const RATIO_EXEMPT_BYTES: u64 = 1 << 20;
 /// Unpacked bytes that are read in one step of work.
-const BYTES_PER_STEP: usize = 16;
+pub(crate) const BYTES_PER_STEP: usize = 16;
 /// The steps of work for an entry, in addition to its bytes.
 const STEPS_PER_ENTRY: usize = 20;
 /// Maximum bytes of a link's target, as on Linux.
