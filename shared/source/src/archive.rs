@@ -144,8 +144,8 @@ pub fn unpack(packed: &[u8], strip: bool, limits: &FetchLimits) -> Result<FileTr
     Ok(unpacking.tree)
 }
 
-/// Returns the ceilings of an archive: the bytes of everything that is unpacked, which are more than
-/// those of the files, and a value for each entry. Its steps are those that they need.
+/// Returns the ceilings of an archive: the bytes of everything that is unpacked, which are more
+/// than those of the files, and a value for each entry. Its steps are those that they need.
 fn ceilings(packed: u64, limits: &FetchLimits) -> FuelLimits {
     let ratio = limits.ratio.saturating_mul(packed).max(RATIO_EXEMPT_BYTES);
     let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);

@@ -450,7 +450,7 @@ mod tests {
         let enough = inputs(100_000);
         build(&tree, &apps, &enough).unwrap();
         let spent = 100_000 - enough.fuel.left().steps;
-        // Each build is a part of its own, and the fuel is that of all of them.
+        // Each build is a separate part, and the fuel is that of all of them.
         build(&tree, &apps, &enough).unwrap();
         assert_eq!(100_000 - enough.fuel.left().steps, 2 * spent);
         // The substitution is the last part.
