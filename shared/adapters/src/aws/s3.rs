@@ -52,7 +52,7 @@ impl S3Blobs {
             Ok(answer) => Ok(Some(answer)),
             Err(error) => match status_and_code(&error) {
                 // A missing bucket has another code.
-                Some((_, code)) if code == "NoSuchKey" => Ok(None),
+                Some((_, "NoSuchKey")) => Ok(None),
                 Some((416, _)) => {
                     let message = format!("{operation}: the object has no byte of the range");
                     Err(PortError::new(ErrorKind::Unreadable, message))
