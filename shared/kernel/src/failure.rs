@@ -20,8 +20,7 @@ pub enum Class {
 
 /// The reason that a step failed. The message goes into conditions and events, so it never contains
 /// a secret.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// The consequence of the failure.
     pub class: Class,
@@ -38,6 +37,20 @@ pub struct Failure {
 
 /// The error that caused a failure.
 pub type Cause = Arc<dyn Error + Send + Sync>;
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Failure {
+    /// Returns the cause itself: a derived implementation would return the `Arc`, which is an error
+    /// of another type.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|cause| cause as &dyn Error)
+    }
+}
 
 impl Failure {
     /// Creates a failure that is retried.
