@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The fuel of work with several parts, which may run on several threads. A clone is the same tank.
 ///
-/// Each part takes a [`Fuel`](crate::Fuel) with its ceilings ([`Tank::part`]) for as long as it runs.
-/// Then its steps and bytes stay spent, and its values go back to the tank: they are those in
-/// memory at one time.
+/// Each part takes a [`Fuel`](crate::Fuel) with its ceilings ([`Tank::part`]) while it runs. Then
+/// its steps and bytes stay spent, and its values go back to the tank: they are those in memory at
+/// one time.
 ///
 /// ```
 /// use driftless_fuel::{FuelLimits, Tank};
