@@ -32,7 +32,7 @@ pub async fn of_sources(
     let Some(first) = sources.first() else {
         return Ok(next);
     };
-    for kind in followers(first.kind) {
+    for kind in first.kind.followers() {
         for object in context.hub.list(*kind).await? {
             if let Some(id) = ObjectRef::of(&object)
                 && sources_of(object).iter().any(|one| sources.contains(one))
@@ -42,21 +42,6 @@ pub async fn of_sources(
         }
     }
     Ok(next)
-}
-
-/// Returns the kinds that may name a source of this kind.
-fn followers(kind: FluxKind) -> &'static [FluxKind] {
-    use FluxKind::{ArtifactGenerator, GitRepository, HelmChart, HelmRelease, Kustomization};
-    match kind {
-        FluxKind::GitRepository => &[Kustomization, HelmChart, GitRepository, ArtifactGenerator],
-        FluxKind::Bucket => &[Kustomization, HelmChart, ArtifactGenerator],
-        FluxKind::OCIRepository | FluxKind::ExternalArtifact => {
-            &[Kustomization, HelmRelease, ArtifactGenerator]
-        }
-        FluxKind::HelmRepository => &[HelmChart],
-        FluxKind::HelmChart => &[HelmRelease, ArtifactGenerator],
-        _ => &[],
-    }
 }
 
 /// Returns the sources that an object follows: its own, those of an ArtifactGenerator, or those
