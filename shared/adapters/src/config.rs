@@ -211,9 +211,8 @@ impl OwnPorts {
 fn clouds(aws: AwsLogins) -> (Clouds, HttpBuckets) {
     let hosts = CloudHosts::from_env();
     let azure = AzureLogins::new(hosts.clone());
-    let google = GoogleLogins::new(hosts.clone());
-    let key_services =
-        HttpKeyServices::new(aws.clone(), azure.clone(), google.clone()).with_hosts(hosts);
+    let google = GoogleLogins::new(hosts);
+    let key_services = HttpKeyServices::new(aws.clone(), azure.clone(), google.clone());
     let buckets = HttpBuckets::new(aws.clone(), azure.clone(), google.clone());
     let clouds = Clouds {
         aws: Arc::new(aws),

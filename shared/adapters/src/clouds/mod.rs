@@ -42,7 +42,7 @@ impl CloudHosts {
     }
 
     /// Returns the URL of `HOST/PATH`.
-    pub(crate) fn url(&self, place: &str) -> String {
+    fn url(&self, place: &str) -> String {
         match &self.stand_in {
             Some(stand_in) => format!("{}/{place}", stand_in.trim_end_matches('/')),
             None => format!("https://{place}"),

@@ -1,13 +1,11 @@
 //! The adapter of the port [`KeyServices`]: each service by the client that also logs in there.
 
-mod huawei;
 mod vault;
 
 use crate::aws::AwsLogins;
-use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
+use crate::clouds::{AzureLogins, GoogleLogins};
 use async_trait::async_trait;
 use driftless_kernel::ports::{KeyRequest, KeyServices, Result, Secret};
-use huawei::HuaweiKms;
 use std::time::Duration;
 use vault::HttpVault;
 
@@ -17,7 +15,6 @@ pub struct HttpKeyServices {
     aws: AwsLogins,
     azure: AzureLogins,
     google: GoogleLogins,
-    huawei: HuaweiKms,
     vault: HttpVault,
 }
 
@@ -28,16 +25,7 @@ impl HttpKeyServices {
             aws,
             azure,
             google,
-            ..Self::default()
-        }
-    }
-
-    /// Sends the requests to Huawei Cloud to these hosts.
-    #[must_use]
-    pub fn with_hosts(self, hosts: CloudHosts) -> Self {
-        Self {
-            huawei: HuaweiKms::new(hosts),
-            ..self
+            vault: HttpVault::default(),
         }
     }
 }
@@ -59,9 +47,6 @@ impl KeyServices for HttpKeyServices {
             }
             KeyRequest::Google(key, login) => {
                 self.google.decrypt(key, ciphertext, login, now).await
-            }
-            KeyRequest::Huawei(key, identity) => {
-                self.huawei.decrypt(key, ciphertext, identity, now).await
             }
             KeyRequest::Vault {
                 key,

@@ -146,58 +146,6 @@ pub enum GoogleLogin {
     },
 }
 
-/// A key of Huawei Cloud KMS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HuaweiKey {
-    /// The region, such as `eu-west-101`: only letters, digits and `-`.
-    pub region: String,
-    /// The id of the key.
-    pub id: String,
-}
-
-impl HuaweiKey {
-    /// Parses `REGION:ID`; returns `None` for any other string.
-    pub fn parse(name: &str) -> Option<Self> {
-        let (region, id) = name.trim().split_once(':')?;
-        let (region, id) = (region.trim(), id.trim());
-        (is_plain(region, b"-", 63) && is_plain(id, b"-", 64)).then(|| Self {
-            region: region.to_owned(),
-            id: id.to_owned(),
-        })
-    }
-
-    /// Returns the host of the service in the region of the key.
-    pub fn host(&self) -> String {
-        let domain = match self.region.as_str() {
-            "eu-west-101" => "myhuaweicloud.eu",
-            _ => "myhuaweicloud.com",
-        };
-        format!("kms.{}.{domain}", self.region)
-    }
-}
-
-/// An access key of Huawei Cloud, for a project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HuaweiIdentity {
-    /// The id of the access key: only letters and digits.
-    pub access_key: String,
-    /// The secret of the access key.
-    pub secret: Secret,
-    /// The id of the project, which becomes part of a path.
-    pub project: String,
-}
-
-impl HuaweiIdentity {
-    /// Creates an identity; returns `None` if an id has other characters.
-    pub fn new(access_key: &str, secret: Secret, project: &str) -> Option<Self> {
-        (is_plain(access_key, b"", 64) && is_plain(project, b"", 64)).then(|| Self {
-            access_key: access_key.to_owned(),
-            secret,
-            project: project.to_owned(),
-        })
-    }
-}
-
 /// A key of HashiCorp Vault's transit engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaultKey {
@@ -218,8 +166,6 @@ pub enum KeyRequest {
     Azure(AzureKey, EntraIdentity),
     /// Google Cloud KMS (`cryptoKeys.decrypt`), with a ciphertext in base64.
     Google(GoogleKey, GoogleLogin),
-    /// Huawei Cloud KMS ("DecryptData"), with a ciphertext in base64.
-    Huawei(HuaweiKey, HuaweiIdentity),
     /// HashiCorp Vault ("Decrypt data" of the transit API), with a ciphertext `vault:v1:...`.
     Vault {
         /// The key of the transit engine.
@@ -239,7 +185,6 @@ impl KeyRequest {
             Self::Aws(key, _) => key.arn.clone(),
             Self::Azure(key, _) => format!("https://{}", key.host),
             Self::Google(key, _) => format!("cloudkms://{}", key.name),
-            Self::Huawei(key, _) => format!("https://{}", key.host()),
             Self::Vault { key, .. } => key.address.clone(),
         }
     }

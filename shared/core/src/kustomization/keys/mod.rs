@@ -7,7 +7,6 @@ mod age;
 mod aws;
 mod azure;
 mod google;
-mod huawei;
 mod pgp;
 mod vault;
 
@@ -29,11 +28,10 @@ use std::collections::BTreeSet;
 const KINDS: [&dyn KeyKind; 2] = [&age::Age, &pgp::Pgp];
 
 /// The supported key services.
-const SERVICES: [&dyn Service; 5] = [
+const SERVICES: [&dyn Service; 4] = [
     &aws::Kms,
     &azure::KeyVault,
     &google::CloudKms,
-    &huawei::Kms,
     &vault::Transit,
 ];
 
