@@ -18,6 +18,7 @@ mod lark;
 mod matrix;
 mod msteams;
 mod nats;
+mod ntfy;
 mod opsgenie;
 mod otel;
 mod pagerduty;
@@ -64,6 +65,7 @@ const TABLE: &[(&str, &dyn Provider)] = &[
     ("matrix", &matrix::Matrix),
     ("msteams", &msteams::Teams),
     ("nats", &nats::Nats),
+    ("ntfy", &ntfy::Ntfy),
     ("opsgenie", &opsgenie::Opsgenie),
     ("otel", &otel::Otel),
     ("pagerduty", &pagerduty::PagerDuty),
