@@ -167,7 +167,7 @@ pub struct ProviderSpec {
     #[schemars(extend("enum" = ["slack", "discord", "msteams", "rocket", "generic", "generic-hmac", "github", "gitlab", "gitea",
         "giteapullrequestcomment", "bitbucketserver", "bitbucket", "azuredevops", "googlechat", "googlepubsub", "webex", "sentry",
         "azureeventhub", "telegram", "lark", "matrix", "opsgenie", "alertmanager", "grafana", "githubdispatch",
-        "githubpullrequestcomment", "gitlabmergerequestcomment", "pagerduty", "datadog", "nats", "zulip", "otel", "ntfy"]))]
+        "githubpullrequestcomment", "gitlabmergerequestcomment", "pagerduty", "datadog", "nats", "zulip", "otel"]))]
     pub kind: String,
     /// The interval of reconciliations; without effect, as in Flux.
     #[schemars(regex(pattern = DURATION))]

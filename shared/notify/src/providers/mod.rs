@@ -18,7 +18,6 @@ mod lark;
 mod matrix;
 mod msteams;
 mod nats;
-mod ntfy;
 mod opsgenie;
 mod otel;
 mod pagerduty;
@@ -65,7 +64,6 @@ const TABLE: &[(&str, &dyn Provider)] = &[
     ("matrix", &matrix::Matrix),
     ("msteams", &msteams::Teams),
     ("nats", &nats::Nats),
-    ("ntfy", &ntfy::Ntfy),
     ("opsgenie", &opsgenie::Opsgenie),
     ("otel", &otel::Otel),
     ("pagerduty", &pagerduty::PagerDuty),

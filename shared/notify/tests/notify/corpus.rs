@@ -214,8 +214,8 @@ async fn notifications_as_flux() {
     assert!(count > 500, "{count}");
 }
 
-/// The types that Flux does not send by HTTP or NATS, or does not have.
-const NOT_RECORDED: [&str; 3] = ["azureeventhub", "googlepubsub", "ntfy"];
+/// The types that Flux does not send by HTTP or NATS.
+const NOT_RECORDED: [&str; 2] = ["azureeventhub", "googlepubsub"];
 
 #[test]
 fn every_type_is_recorded() {

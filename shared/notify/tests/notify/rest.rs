@@ -5,7 +5,7 @@ use crate::corpus::{event, files, settings};
 use crate::recorder::{Recorded, Recorder};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use driftless_notify::{Event, Settings, Severity, send};
+use driftless_notify::{Event, Settings, send};
 use serde_json::{Value, json};
 
 /// Returns the events of `generic` and the bodies that Flux sent for them.
@@ -119,49 +119,6 @@ async fn azure_event_hubs_refuse_incomplete_settings() {
         assert!(result.is_err(), "{case}");
         assert!(recorder.requests.lock().unwrap().is_empty());
     }
-}
-
-#[tokio::test]
-async fn a_message_of_ntfy_has_the_topic_and_the_login() {
-    let url = "https://ann:pw@ntfy.example.com/ignored";
-    let none = json!({"address": url, "channel": "flux"});
-    let token = json!({"address": url, "channel": "flux", "secret": {"token": "tk_a"}});
-    let login = json!({"username": "ann", "password": "pw"});
-    let login = json!({"address": url, "channel": "flux", "secret": login});
-    let (event, _) = events().remove(0);
-    let object = &event.involved_object;
-    let kind = object.kind.to_lowercase();
-    let title = format!("{kind}/{}.{}", object.name, object.namespace);
-    for (severity, priority, tag) in [
-        (Severity::Info, 3, "information_source"),
-        (Severity::Error, 4, "rotating_light"),
-    ] {
-        let event = Event {
-            severity,
-            ..event.clone()
-        };
-        for (case, authorization) in [
-            (&none, None),
-            (&token, Some("Bearer tk_a")),
-            (&login, Some("Basic YW5uOnB3")),
-        ] {
-            let requests = sent(&settings("ntfy", case), &event, json!([])).await;
-            let [request] = requests.as_slice() else {
-                panic!("{requests:?}")
-            };
-            assert_eq!(request.url, "https://ntfy.example.com/");
-            let header = request.headers.get("authorization");
-            assert_eq!(header.map(String::as_str), authorization);
-            let body: Value = serde_json::from_slice(&request.body).unwrap();
-            let expected = json!({"topic": "flux", "title": title, "message": event.message,
-                "priority": priority, "tags": [tag]});
-            assert_eq!(body, expected);
-        }
-    }
-    let no_topic = settings("ntfy", &json!({"address": url}));
-    let refused = send(&no_topic, &event, &Recorder::default(), 0).await;
-    let message = refused.unwrap_err().message;
-    assert!(message.contains("spec.channel is required"), "{message}");
 }
 
 #[tokio::test]
