@@ -11,6 +11,7 @@ mod digests;
 mod external_artifacts;
 mod forgotten;
 mod git_logins;
+mod http_archives;
 mod ignored_fields;
 mod includes;
 mod journal;

@@ -15,6 +15,8 @@ pub enum FluxKind {
     OCIRepository,
     /// A bucket of an object store.
     Bucket,
+    /// An archive behind a URL.
+    HTTPArchive,
     /// A repository of Helm charts.
     HelmRepository,
     /// A Helm chart of a repository or another source.
@@ -80,10 +82,11 @@ const fn notification(name: &'static str, plural: &'static str) -> KindFacts {
 
 impl FluxKind {
     /// All kinds, the sources first.
-    pub const ALL: [FluxKind; 12] = [
+    pub const ALL: [FluxKind; 13] = [
         Self::GitRepository,
         Self::OCIRepository,
         Self::Bucket,
+        Self::HTTPArchive,
         Self::HelmRepository,
         Self::HelmChart,
         Self::ExternalArtifact,
@@ -113,6 +116,11 @@ impl FluxKind {
             Self::Bucket => KindFacts {
                 followers: &[Kustomization, HelmChart, ArtifactGenerator],
                 ..source("Bucket", "buckets")
+            },
+            Self::HTTPArchive => KindFacts {
+                versions: &["v1"],
+                followers: &[Kustomization, ArtifactGenerator],
+                ..source("HTTPArchive", "httparchives")
             },
             Self::HelmRepository => KindFacts {
                 short_name: Some("helmrepo"),

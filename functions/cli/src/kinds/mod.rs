@@ -39,7 +39,7 @@ pub struct Family {
 }
 
 /// All kinds in the order of the help; those of a family follow each other.
-const ALL: [FluxKind; 12] = [
+const ALL: [FluxKind; 13] = [
     FluxKind::Kustomization,
     FluxKind::HelmRelease,
     FluxKind::GitRepository,
@@ -47,6 +47,7 @@ const ALL: [FluxKind; 12] = [
     FluxKind::HelmRepository,
     FluxKind::HelmChart,
     FluxKind::Bucket,
+    FluxKind::HTTPArchive,
     FluxKind::ExternalArtifact,
     FluxKind::Alert,
     FluxKind::Provider,
@@ -54,9 +55,10 @@ const ALL: [FluxKind; 12] = [
     FluxKind::ArtifactGenerator,
 ];
 /// The kinds of `get all`, in Flux's order: the sources first.
-pub const LISTED: [FluxKind; 11] = [
+pub const LISTED: [FluxKind; 12] = [
     FluxKind::OCIRepository,
     FluxKind::Bucket,
+    FluxKind::HTTPArchive,
     FluxKind::GitRepository,
     FluxKind::HelmRepository,
     FluxKind::HelmChart,
@@ -68,7 +70,7 @@ pub const LISTED: [FluxKind; 11] = [
     FluxKind::Alert,
 ];
 /// The sources among them.
-pub const LISTED_SOURCES: &[FluxKind] = LISTED.split_at(6).0;
+pub const LISTED_SOURCES: &[FluxKind] = LISTED.split_at(7).0;
 
 const SOURCE: Family = Family {
     one: "source",
@@ -114,6 +116,10 @@ impl KindName {
                 ..Self::source("chart", "Helm charts").with("flux-system-podinfo")
             },
             FluxKind::Bucket => Self::source("bucket", "Buckets").with("apps"),
+            FluxKind::HTTPArchive => Self {
+                other: Some("httparchive"),
+                ..Self::source("archive", "Archives behind a URL").with("apps")
+            },
             FluxKind::ExternalArtifact => Self {
                 other: Some("externalartifact"),
                 ..Self::source("external", "Artifacts of other controllers").with("apps")
