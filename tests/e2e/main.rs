@@ -11,7 +11,6 @@ mod digests;
 mod external_artifacts;
 mod forgotten;
 mod git_logins;
-mod http_archives;
 mod ignored_fields;
 mod includes;
 mod journal;

@@ -20,9 +20,7 @@ use driftless_kernel::schedule::{self, Lease, MessageDecision};
 use driftless_manifest::Object;
 use driftless_source::artifact_generator::Generators;
 use driftless_source::reconciler::Sources;
-use driftless_source::{
-    artifact_generator, bucket, git, helm_chart, helm_repository, http_archive, oci,
-};
+use driftless_source::{artifact_generator, bucket, git, helm_chart, helm_repository, oci};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -153,9 +151,6 @@ pub(crate) async fn reconcile(
         FluxKind::GitRepository => drive::<Sources<git::Git>>(context, object, lease).await,
         FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(context, object, lease).await,
         FluxKind::Bucket => drive::<Sources<bucket::Objects>>(context, object, lease).await,
-        FluxKind::HTTPArchive => {
-            drive::<Sources<http_archive::Archives>>(context, object, lease).await
-        }
         FluxKind::HelmRepository if HelmRepository::is_static(&object) => {
             helm_repository::reconcile_registry(context, object).await
         }

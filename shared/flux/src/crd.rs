@@ -10,8 +10,8 @@ use super::external_artifact::ExternalArtifactSpec;
 use super::notification::{AlertSpec, ProviderSpec};
 use super::receiver::ReceiverSpec;
 use super::{
-    ArtifactGeneratorSpec, BucketSpec, FluxKind, GitRepositorySpec, HTTPArchiveSpec, HelmChartSpec,
-    HelmReleaseSpec, HelmRepositorySpec, KustomizationSpec, OCIRepositorySpec,
+    ArtifactGeneratorSpec, BucketSpec, FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec,
+    HelmRepositorySpec, KustomizationSpec, OCIRepositorySpec,
 };
 use driftless_manifest::Object;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
@@ -155,7 +155,7 @@ fn columns(kind: FluxKind) -> Value {
     let url = column("URL", ".spec.url");
     match kind {
         FluxKind::GitRepository | FluxKind::HelmRepository => json!([url, age, ready, status]),
-        FluxKind::OCIRepository | FluxKind::HTTPArchive => json!([url, ready, status, age]),
+        FluxKind::OCIRepository => json!([url, ready, status, age]),
         FluxKind::Bucket => json!([column("Endpoint", ".spec.endpoint"), age, ready, status]),
         FluxKind::HelmChart => json!([
             column("Chart", ".spec.chart"),
@@ -180,7 +180,6 @@ fn spec_schema(kind: FluxKind, newest: bool) -> Value {
         FluxKind::HelmRelease => schema_of::<HelmReleaseSpec>(),
         FluxKind::OCIRepository => schema_of::<OCIRepositorySpec>(),
         FluxKind::Bucket => schema_of::<BucketSpec>(),
-        FluxKind::HTTPArchive => schema_of::<HTTPArchiveSpec>(),
         FluxKind::HelmRepository => schema_of::<HelmRepositorySpec>(),
         FluxKind::HelmChart => schema_of::<HelmChartSpec>(),
         FluxKind::ExternalArtifact => schema_of::<ExternalArtifactSpec>(),

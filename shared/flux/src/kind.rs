@@ -15,8 +15,6 @@ pub enum FluxKind {
     OCIRepository,
     /// A bucket of an object store.
     Bucket,
-    /// An archive behind a URL.
-    HTTPArchive,
     /// A repository of Helm charts.
     HelmRepository,
     /// A Helm chart of a repository or another source.
@@ -82,11 +80,10 @@ const fn notification(name: &'static str, plural: &'static str) -> KindFacts {
 
 impl FluxKind {
     /// All kinds, the sources first.
-    pub const ALL: [FluxKind; 13] = [
+    pub const ALL: [FluxKind; 12] = [
         Self::GitRepository,
         Self::OCIRepository,
         Self::Bucket,
-        Self::HTTPArchive,
         Self::HelmRepository,
         Self::HelmChart,
         Self::ExternalArtifact,
@@ -116,11 +113,6 @@ impl FluxKind {
             Self::Bucket => KindFacts {
                 followers: &[Kustomization, HelmChart, ArtifactGenerator],
                 ..source("Bucket", "buckets")
-            },
-            Self::HTTPArchive => KindFacts {
-                versions: &["v1"],
-                followers: &[Kustomization, ArtifactGenerator],
-                ..source("HTTPArchive", "httparchives")
             },
             Self::HelmRepository => KindFacts {
                 short_name: Some("helmrepo"),

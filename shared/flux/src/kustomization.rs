@@ -153,8 +153,8 @@ pub struct SourceRef {
     /// The API version; optional, because the kind implies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// The kind: `GitRepository`, `OCIRepository`, `Bucket`, `ExternalArtifact` or `HTTPArchive`.
-    #[schemars(extend("enum" = ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact", "HTTPArchive"]))]
+    /// The kind: `GitRepository`, `OCIRepository`, `Bucket` or `ExternalArtifact`.
+    #[schemars(extend("enum" = ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]))]
     pub kind: String,
     /// The name of the object.
     pub name: String,
@@ -475,7 +475,7 @@ impl Kustomization {
     pub fn source(&self) -> Result<ObjectRef, FieldError> {
         let source = &self.spec.source_ref;
         let kind = FluxKind::parse(&source.kind).filter(|kind| kind.is_source()).ok_or_else(|| FieldError::Value(format!(
-                "spec.sourceRef.kind '{}' is not a source kind: expected GitRepository, OCIRepository, Bucket, ExternalArtifact or HTTPArchive",
+                "spec.sourceRef.kind '{}' is not a source kind: expected GitRepository, OCIRepository, Bucket or ExternalArtifact",
                 source.kind)))?;
         let namespace = source.namespace.clone().filter(|ns| !ns.is_empty());
         Ok(ObjectRef::new(

@@ -13,7 +13,6 @@ mod git_repository;
 mod helm_chart;
 mod helm_release;
 mod helm_repository;
-mod http_archive;
 mod kind;
 mod kustomization;
 mod notification;
@@ -42,7 +41,6 @@ pub use git_repository::{
 pub use helm_chart::{ChartSource, HelmChart, HelmChartSpec};
 pub use helm_release::*;
 pub use helm_repository::{HelmRepository, HelmRepositorySpec};
-pub use http_archive::{HTTPArchive, HTTPArchiveSpec};
 pub use kind::FluxKind;
 pub use kustomization::*;
 pub use notification::*;

@@ -20,7 +20,6 @@ pub mod git;
 mod git_login;
 pub mod helm_chart;
 pub mod helm_repository;
-pub mod http_archive;
 mod ignore;
 mod include;
 pub mod index;

@@ -39,7 +39,7 @@ pub struct Family {
 }
 
 /// All kinds in the order of the help; those of a family follow each other.
-const ALL: [FluxKind; 13] = [
+const ALL: [FluxKind; 12] = [
     FluxKind::Kustomization,
     FluxKind::HelmRelease,
     FluxKind::GitRepository,
@@ -47,7 +47,6 @@ const ALL: [FluxKind; 13] = [
     FluxKind::HelmRepository,
     FluxKind::HelmChart,
     FluxKind::Bucket,
-    FluxKind::HTTPArchive,
     FluxKind::ExternalArtifact,
     FluxKind::Alert,
     FluxKind::Provider,
@@ -55,10 +54,9 @@ const ALL: [FluxKind; 13] = [
     FluxKind::ArtifactGenerator,
 ];
 /// The kinds of `get all`, in Flux's order: the sources first.
-pub const LISTED: [FluxKind; 12] = [
+pub const LISTED: [FluxKind; 11] = [
     FluxKind::OCIRepository,
     FluxKind::Bucket,
-    FluxKind::HTTPArchive,
     FluxKind::GitRepository,
     FluxKind::HelmRepository,
     FluxKind::HelmChart,
@@ -70,7 +68,7 @@ pub const LISTED: [FluxKind; 12] = [
     FluxKind::Alert,
 ];
 /// The sources among them.
-pub const LISTED_SOURCES: &[FluxKind] = LISTED.split_at(7).0;
+pub const LISTED_SOURCES: &[FluxKind] = LISTED.split_at(6).0;
 
 const SOURCE: Family = Family {
     one: "source",
@@ -116,10 +114,6 @@ impl KindName {
                 ..Self::source("chart", "Helm charts").with("flux-system-podinfo")
             },
             FluxKind::Bucket => Self::source("bucket", "Buckets").with("apps"),
-            FluxKind::HTTPArchive => Self {
-                other: Some("httparchive"),
-                ..Self::source("archive", "Archives behind a URL").with("apps")
-            },
             FluxKind::ExternalArtifact => Self {
                 other: Some("externalartifact"),
                 ..Self::source("external", "Artifacts of other controllers").with("apps")
