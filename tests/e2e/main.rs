@@ -19,6 +19,7 @@ mod large_prune;
 mod notification_connections;
 mod notifications;
 mod provisioned;
+mod pushes;
 mod receivers;
 mod reminders;
 mod remote;

@@ -402,7 +402,7 @@ const CASES: [Case; 30] = [
         run: health,
     },
     Case {
-        name: "an expression that reads a text in each round",
+        name: "an expression that reads a string in each round",
         make: |_| {
             let read = "words.contains('none') || words.matches('^(word )*x')";
             one(format!("items.exists(a, items.exists(b, {read}))"))

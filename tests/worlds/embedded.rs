@@ -55,7 +55,8 @@ const SOON: Duration = Duration::from_secs(15);
 /// A fleet in this process: ports, clusters, repositories and a queue.
 pub struct Embedded {
     runtime: Runtime,
-    ports: Ports,
+    /// The ports of the worker, with the caches of its process.
+    pub ports: Ports,
     git: Arc<Repositories>,
     queue: Arc<MemoryQueue>,
     clock: Arc<TestClock>,
@@ -128,7 +129,7 @@ impl Embedded {
             notifiers: Arc::new(Notifications::default()),
             clock: clock.clone(),
             compute: Arc::new(Inline),
-            unpacked: Arc::default(),
+            files: Arc::default(),
             read: Arc::default(),
             watches: Arc::default(),
             throttle: Arc::default(),
@@ -350,7 +351,13 @@ impl Embedded {
             return false;
         };
         let mut steps = self.steps.lock().expect("the steps");
-        *steps.entry(work.object.to_string()).or_default() += 1;
+        let objects = match work.consumers.is_empty() {
+            true => vec![work.object.clone()],
+            false => work.consumers.clone(),
+        };
+        for object in objects {
+            *steps.entry(object.to_string()).or_default() += 1;
+        }
         drop(steps);
         let ran = step::run(&self.ports, &work, WAIT_BUDGET);
         self.runtime.block_on(ran).expect("a step");
@@ -420,8 +427,8 @@ impl Embedded {
         let at = waiting.iter().position(|(at, _)| *at <= now)?;
         let (_, mut work) = waiting.remove(at);
         waiting.retain(|(at, other)| {
-            let is_same =
-                (&other.hub, &other.object, &other.token) == (&work.hub, &work.object, &work.token);
+            let is_same = (&other.hub, &other.object, &other.token, &other.consumers)
+                == (&work.hub, &work.object, &work.token, &work.consumers);
             if *at > now || !is_same {
                 return true;
             }

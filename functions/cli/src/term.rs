@@ -105,7 +105,8 @@ pub fn result(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Prints `Error: …`, the excerpt of the file with the error, and `Next: …` if there is a next step.
+/// Prints `Error: …`, the excerpt of the file with the error, and `Next: …` if there is a next
+/// step.
 pub fn error(error: &Error) {
     note(&paint(colours(), "31", "Error:"), &error.message);
     if let Some(text) = &error.excerpt {

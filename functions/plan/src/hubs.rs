@@ -16,7 +16,7 @@ use driftless_kernel::ports::{PortError, Ports};
 use driftless_manifest::{FileTree, InvalidObject, Object};
 use driftless_sops::{Keyring, MasterKey};
 use driftless_source::lookup::artifact_of;
-use driftless_source::{artifact, index};
+use driftless_source::{files, index};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,7 +235,7 @@ async fn add_sources(
             break;
         }
         let context = Context::rehearsal(ports, hub.clone(), source.id.clone());
-        match artifact::load_of(&context, &source.id, &artifact).await {
+        match files::load_of(&context, &source.id, &artifact).await {
             Ok(files) => {
                 count += 1;
                 bytes += files

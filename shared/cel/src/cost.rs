@@ -24,7 +24,7 @@ pub struct Limits {
     /// The most bytes of a string that `replace` may make.
     pub text: usize,
     /// The most steps that one evaluation spends: about one for each node of the tree that it
-    /// visits, and for 64 bytes of a text that it reads.
+    /// visits, and for 64 bytes of a string that it reads.
     pub steps: usize,
 }
 

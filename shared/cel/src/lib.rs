@@ -37,6 +37,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+pub mod arguments;
 mod cost;
 pub mod functions;
 mod meter;
@@ -142,7 +143,7 @@ impl Expression {
     /// Evaluates the expression over data.
     ///
     /// # Errors
-    /// An evaluation that could cost, or that costs, too much, and data that does not fit.
+    /// An evaluation that could cost or costs too much, and data that does not fit.
     pub fn evaluate(&self, data: &Data<'_>) -> Result<Value, Failure> {
         data.size.check(self.tree(), self.text.len(), self.limits)?;
         let part = data.fuel.part(FuelLimits {

@@ -1,6 +1,6 @@
 //! The steps that an evaluation spends: each loop charges its rounds before they run.
 //!
-//! The evaluation runs a copy of the tree, in which a call that no text can name is around the
+//! The evaluation runs a copy of the tree, in which a call that no source can name is around the
 //! range of each loop. The call gets the range and returns it unchanged.
 
 use ::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
@@ -10,7 +10,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use driftless_fuel::{OutOfFuel, Tank};
 use std::any::Any;
 
-use crate::functions::number;
+use crate::arguments::number;
 use crate::tree::children;
 
 /// The name of the call around the range of a loop.
@@ -19,7 +19,7 @@ const FUNCTION: &str = "@metered";
 /// The variable with the meter.
 pub(crate) const VARIABLE: &str = "@meter";
 
-/// The bytes of a text that are copied, or that a call reads, in one step.
+/// The bytes of a string that are copied, or that a call reads, in one step.
 pub(crate) const BYTES_PER_STEP: usize = 64;
 
 static METER: Type = Type::new_unspecified_type("driftless.Meter");
@@ -93,7 +93,7 @@ fn metered_range<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>
 pub(crate) struct Weight {
     /// The nodes of the tree.
     pub nodes: usize,
-    /// The calls of functions among them, which may read a text; operators are nodes.
+    /// The calls of functions among them, which may read a string; operators are nodes.
     pub calls: usize,
 }
 

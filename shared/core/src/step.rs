@@ -7,8 +7,11 @@
 use crate::kustomization::Kustomizations;
 use crate::notification::{self, Checked};
 use crate::receiver::{self, Receivers};
-use driftless_flux::{AlertSpec, FluxKind, HelmRepository, ProviderSpec, reason};
+use driftless_flux::{
+    AlertSpec, FluxKind, HelmRepository, ObjectRef, ProviderSpec, REQUESTED_AT, reason,
+};
 use driftless_helmrelease::HelmReleases;
+use driftless_kernel::concurrent;
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, step_fuel};
 use driftless_kernel::driver::drive;
 use driftless_kernel::failure::Failure;
@@ -21,16 +24,93 @@ use driftless_manifest::Object;
 use driftless_source::artifact_generator::Generators;
 use driftless_source::reconciler::Sources;
 use driftless_source::{artifact_generator, bucket, git, helm_chart, helm_repository, oci};
+use futures::FutureExt as _;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Revisions that are moved concurrently.
+const MOVED_CONCURRENTLY: usize = 16;
+
 /// Runs the step of a request and queues the requests that follow from it. The step may wait for
-/// health for at most `wait_budget`.
+/// health for at most `wait_budget`. A request with consumers moves their revision.
 ///
 /// # Errors
 /// Only errors that must return the message to the queue: those of the queue itself, or of a bucket
 /// that cannot be reached. Errors of the object are in its status.
 pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Result<Outcome> {
+    match request.consumers.is_empty() {
+        true => run_one(ports, request, wait_budget, None).await,
+        false => move_revisions(ports, request).await,
+    }
+}
+
+/// Moves the revision of Kustomizations that follow a source, side by side, and queues those of
+/// which more changes. Each has its own step, with its own lease.
+async fn move_revisions(ports: &Ports, request: &Request) -> Result<Outcome> {
+    let listed = listed(ports, request).await;
+    let listed = listed.unwrap_or_else(|failure| {
+        tracing::warn!(hub = request.hub, "Kustomizations not listed: {failure}");
+        BTreeMap::new()
+    });
+    let (mut steps, mut others) = (Vec::new(), Vec::new());
+    for id in &request.consumers {
+        let one = Request {
+            received: request.received,
+            ..Request::new(&request.hub, id.clone(), request.cause.clone())
+        };
+        match listed.get(id) {
+            Some(object) => steps.push((one, object.clone())),
+            None => others.push((one, Duration::ZERO)),
+        }
+    }
+    let summary = format!(
+        "moved the revision of {} objects, and queued {}",
+        steps.len(),
+        others.len()
+    );
+    if !others.is_empty() {
+        ports.queue.send(others).await?;
+    }
+    // Those that depend on others come last, so that they need not wait.
+    let depends = |(_, object): &(Request, Object)| object.pointer("/spec/dependsOn").is_some();
+    let (last, first): (Vec<_>, Vec<_>) = steps.into_iter().partition(depends);
+    for steps in [first, last] {
+        let steps = steps.into_iter().map(|(one, object)| {
+            async move { run_one(ports, &one, Duration::ZERO, Some(object)).await }.boxed()
+        });
+        for done in concurrent::run(MOVED_CONCURRENTLY, steps.collect()).await {
+            done?;
+        }
+    }
+    tracing::info!(hub = request.hub, object = %request.object, "{summary}");
+    Ok(Outcome::done(summary))
+}
+
+/// Returns the Kustomizations of a request whose revision may move: not those that are deleted,
+/// suspended, or requested by a user.
+async fn listed(ports: &Ports, request: &Request) -> Result<BTreeMap<ObjectRef, Object>, Failure> {
+    let hub = hub::connect(ports, &request.hub).await?;
+    let objects = hub.list(FluxKind::Kustomization).await?.into_iter();
+    let with_id = objects.filter_map(|object| Some((ObjectRef::of(&object)?, object)));
+    let may_move = |object: &Object| {
+        let handled = object.pointer("/status/lastHandledReconcileAt");
+        let handled = handled.and_then(Value::as_str).unwrap_or_default();
+        object.meta("deletionTimestamp").is_empty()
+            && object.pointer("/spec/suspend") != Some(&Value::Bool(true))
+            && object.annotation(REQUESTED_AT).unwrap_or_default() == handled
+    };
+    Ok(with_id.filter(|(_, object)| may_move(object)).collect())
+}
+
+/// Runs the step of a request's object, which is read unless it was `listed`: then only its
+/// revision may move.
+async fn run_one(
+    ports: &Ports,
+    request: &Request,
+    wait_budget: Duration,
+    listed: Option<Object>,
+) -> Result<Outcome> {
     let mut lease = match schedule::begin(ports, request).await? {
         MessageDecision::Run(lease) => lease,
         MessageDecision::Skip(reason) => {
@@ -43,7 +123,7 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
     };
     let own = lease.fence(ports);
     let own = own.of_tenant(&request.hub, &request.object.namespace);
-    let mut outcome = match work(&own, request, wait_budget, &mut lease).await {
+    let mut outcome = match work(&own, request, wait_budget, listed, &mut lease).await {
         Ok(outcome) => outcome,
         // The object could not be read or its status could not be written, so only the log can have
         // the failure.
@@ -69,7 +149,7 @@ fn merge(requests: Vec<(Request, Duration)>) -> Vec<(Request, Duration)> {
     let mut merged: Vec<(Request, Duration)> = Vec::with_capacity(requests.len());
     let mut places = BTreeMap::new();
     for (request, after) in requests {
-        if request.token.is_some() {
+        if request.token.is_some() || !request.consumers.is_empty() {
             merged.push((request, after));
             continue;
         }
@@ -102,6 +182,7 @@ async fn work(
     ports: &Ports,
     request: &Request,
     wait_budget: Duration,
+    listed: Option<Object>,
     lease: &mut Lease,
 ) -> Result<Outcome, Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
@@ -114,14 +195,17 @@ async fn work(
         events: Recorder::default(),
         fuel: step_fuel(),
         is_rehearsal: false,
+        only_moves_revision: listed.is_some(),
     };
     context.events.changes.set_received(request.received);
-    let Some(object) = context
-        .hub
-        .get(&context.id)
-        .await
-        .map_err(|error| Failure::port(reason::FAILED, &error))?
-    else {
+    let found = match listed {
+        Some(object) => Some(object),
+        None => {
+            let found = context.hub.get(&context.id).await;
+            found.map_err(|error| Failure::port(reason::FAILED, &error))?
+        }
+    };
+    let Some(object) = found else {
         match context.id.kind {
             FluxKind::Receiver => receiver::forget(&context).await?,
             FluxKind::Provider => notification::forget(&context).await?,

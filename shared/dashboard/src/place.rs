@@ -11,7 +11,7 @@ use driftless_kernel::hub;
 use driftless_kernel::ports::Ports;
 use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
-use driftless_source::artifact;
+use driftless_source::files;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -92,7 +92,7 @@ async fn tree(ports: &Ports, row: &Row, source: &Row) -> Option<std::sync::Arc<F
     let status = object.pointer("/status/artifact")?.clone();
     let artifact: ArtifactStatus = serde_json::from_value(status).ok()?;
     let context = Context::rehearsal(ports, hub, row.id.clone());
-    let loaded = artifact::load_of(&context, &source.id, &artifact).await;
+    let loaded = files::load_of(&context, &source.id, &artifact).await;
     loaded
         .inspect_err(|error| tracing::debug!(%error, "artifact not read"))
         .ok()

@@ -1,75 +1,8 @@
 //! The counters of work, text, values and nesting, and their limits.
 
+use crate::limits::{FuelKind, FuelLimits, OutOfFuel};
 use crate::tank::Tank;
 use std::cell::Cell;
-use std::fmt;
-
-/// The work, text and nodes that one evaluation may use, so that hostile input ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FuelLimits {
-    /// Steps of work.
-    pub steps: usize,
-    /// Bytes of text.
-    pub bytes: usize,
-    /// Values in memory.
-    pub nodes: usize,
-    /// Levels of nesting.
-    pub depth: usize,
-}
-
-impl FuelLimits {
-    /// No limits, as the base of some: `FuelLimits { bytes: 10, ..FuelLimits::NONE }`.
-    pub const NONE: Self = Self {
-        steps: usize::MAX,
-        bytes: usize::MAX,
-        nodes: usize::MAX,
-        depth: usize::MAX,
-    };
-
-    /// Returns the limit of a unit.
-    pub(crate) fn of(&self, which: FuelKind) -> usize {
-        match which {
-            FuelKind::Steps => self.steps,
-            FuelKind::Bytes => self.bytes,
-            FuelKind::Nodes => self.nodes,
-            FuelKind::Depth => self.depth,
-        }
-    }
-}
-
-/// The units that a [`Fuel`] counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FuelKind {
-    /// Steps of work.
-    Steps,
-    /// Bytes of text.
-    Bytes,
-    /// Values in memory.
-    Nodes,
-    /// Levels of nesting.
-    Depth,
-}
-
-impl fmt::Display for FuelKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FuelKind::Steps => "steps",
-            FuelKind::Bytes => "bytes",
-            FuelKind::Nodes => "values",
-            FuelKind::Depth => "levels of nesting",
-        })
-    }
-}
-
-/// The error of a limit that is exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {limit} {which}")]
-pub struct OutOfFuel {
-    /// The unit that ran out.
-    pub which: FuelKind,
-    /// The limit of that unit.
-    pub limit: usize,
-}
 
 /// Bytes of a string that count as one more node.
 pub const TEXT_PER_NODE: usize = 64;
@@ -95,6 +28,16 @@ pub struct Fuel {
     tank: Option<(Tank, FuelLimits)>,
 }
 
+impl Tank {
+    /// Returns the fuel of a part that begins now: up to its ceilings, as far as the tank has it. A
+    /// unit for which the part has no ceiling is not charged to the tank.
+    pub fn part(&self, ceilings: FuelLimits) -> Fuel {
+        let mut fuel = Fuel::new(self.take(ceilings));
+        fuel.tank = Some((self.clone(), ceilings));
+        fuel
+    }
+}
+
 impl Fuel {
     /// Returns a fuel of which nothing is spent.
     pub fn new(limits: FuelLimits) -> Self {
@@ -105,13 +48,6 @@ impl Fuel {
             nodes: Cell::new(0),
             tank: None,
         }
-    }
-
-    /// Returns the fuel of a part of a tank, which has taken `limits` for it.
-    pub(crate) fn of_tank(tank: Tank, limits: FuelLimits, ceilings: FuelLimits) -> Self {
-        let mut fuel = Self::new(limits);
-        fuel.tank = Some((tank, ceilings));
-        fuel
     }
 
     /// Returns the limits that the evaluation began with, of which some may be used up.

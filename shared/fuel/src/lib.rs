@@ -31,8 +31,8 @@
 //! stay so: after one ignored error, the next charge fails as well.
 //!
 //! Work with several parts has a [`Tank`]: the caller creates one, and hands it to each engine in
-//! its limits. A part takes its fuel from the tank, up to ceilings of its own, and leaves what it
-//! has not spent to the later ones. So all parts together have a limit, and each has one, too. In
+//! its limits. A part takes its fuel from the tank, up to its ceilings, and leaves what it
+//! has not spent to the later ones. So each part has a limit, and so have all together. In
 //! driftless a tank is the fuel of one step; its limits are `driftless_kernel::context::STEP_FUEL`.
 //! Without a tank, only the ceilings count.
 //!
@@ -76,10 +76,12 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod fuel;
+mod limits;
 mod span;
 mod tank;
 
-pub use fuel::{Fuel, FuelKind, FuelLimits, MAP_NODES, OutOfFuel, TEXT_PER_NODE, text_nodes};
+pub use fuel::{Fuel, MAP_NODES, TEXT_PER_NODE, text_nodes};
+pub use limits::{FuelKind, FuelLimits, OutOfFuel};
 pub use span::{Span, excerpt};
 pub use tank::Tank;
 

@@ -1,12 +1,12 @@
 //! The fuel of a whole step, of which each part of the work takes its own.
 
-use crate::fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel};
+use crate::limits::{FuelKind, FuelLimits, OutOfFuel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The fuel of work with several parts, which may run on several threads. A clone is the same tank.
 ///
-/// Each part takes a [`Fuel`] with ceilings of its own ([`Tank::part`]) for as long as it runs.
+/// Each part takes a [`Fuel`](crate::Fuel) with its ceilings ([`Tank::part`]) for as long as it runs.
 /// Then its steps and bytes stay spent, and its values go back to the tank: they are those in
 /// memory at one time.
 ///
@@ -26,7 +26,7 @@ pub struct Tank(Arc<State>);
 #[derive(Debug)]
 struct State {
     limits: FuelLimits,
-    /// What is not spent and not taken by a part; `usize::MAX` stays so.
+    /// The rest that no part has spent or taken; `usize::MAX` stays so.
     steps: AtomicUsize,
     bytes: AtomicUsize,
     nodes: AtomicUsize,
@@ -50,18 +50,6 @@ impl Tank {
         }))
     }
 
-    /// Returns the fuel of a part that begins now: up to its ceilings, as far as the tank has it. A
-    /// unit for which the part has no ceiling is not charged to the tank.
-    pub fn part(&self, ceilings: FuelLimits) -> Fuel {
-        let taken = FuelLimits {
-            steps: take(&self.0.steps, ceilings.steps),
-            bytes: take(&self.0.bytes, ceilings.bytes),
-            nodes: take(&self.0.nodes, ceilings.nodes),
-            depth: ceilings.depth.min(self.0.limits.depth),
-        };
-        Fuel::of_tank(self.clone(), taken, ceilings)
-    }
-
     /// Charges steps of work outside of a part.
     ///
     /// # Errors
@@ -82,6 +70,16 @@ impl Tank {
             return Err(self.empty(FuelKind::Bytes));
         }
         Ok(())
+    }
+
+    /// Takes the fuel of a part: up to its ceilings, as far as the tank has it.
+    pub(crate) fn take(&self, ceilings: FuelLimits) -> FuelLimits {
+        FuelLimits {
+            steps: take(&self.0.steps, ceilings.steps),
+            bytes: take(&self.0.bytes, ceilings.bytes),
+            nodes: take(&self.0.nodes, ceilings.nodes),
+            depth: ceilings.depth.min(self.0.limits.depth),
+        }
     }
 
     /// Returns what is left: not spent, and not taken by a part that still runs.

@@ -75,6 +75,8 @@ pub enum StepEnd {
     Failed(Failure, Duration),
     /// The cleanup is finished, and the finalizer is removed.
     Released,
+    /// The step may only move the revision, and must do more: it is queued, and nothing is written.
+    Deferred,
 }
 
 /// The memory of an object during a step.
@@ -223,6 +225,13 @@ async fn finish<R: Reconciler>(
             ..Outcome::failed(failure, longest)
         },
         StepEnd::Released => Outcome::gone("deleted"),
+        StepEnd::Deferred => {
+            return Ok(Outcome {
+                enqueue: vec![context.request(context.id.clone(), context.cause.clone())],
+                is_skipped: true,
+                ..Outcome::done("more than the revision changes")
+            });
+        }
     };
     let is_unavailable = |failure: &Failure| failure.is_unavailable;
     outcome.is_cluster_dark = outcome.failure.as_ref().is_some_and(is_unavailable)

@@ -38,7 +38,7 @@ pub use tokens::{Token, TokenRequest};
 pub use watches::{Values, WatchCache, WatchSnapshot};
 pub use write_gate::{Gate, GatedCluster, GatedClusters};
 
-use crate::tree_cache::TreeCache;
+use crate::file_cache::FileCache;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_flux::ObjectRef;
@@ -49,6 +49,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,6 +179,17 @@ pub struct BlobEntry {
 pub trait Blobs: Send + Sync {
     /// Returns a blob and its version.
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>>;
+    /// Returns the bytes of a blob in a range, or those up to its end if it is shorter; `None` if
+    /// the blob does not exist.
+    ///
+    /// # Errors
+    /// `Unreadable` if the blob has no byte of the range.
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let Some((content, _)) = self.get(key).await? else {
+            return Ok(None);
+        };
+        part(key, &content, range).map(Some)
+    }
     /// Writes a blob if the precondition holds.
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome>;
     /// Deletes a blob; an absent one is not an error.
@@ -200,6 +212,20 @@ pub trait Blobs: Send + Sync {
     async fn link(&self, _key: &str, _valid: Duration) -> Result<Option<String>> {
         Ok(None)
     }
+}
+
+/// Returns the bytes of a blob's content in a range, as [`Blobs::get_range`] does.
+///
+/// # Errors
+/// `Unreadable` if the content has no byte of the range.
+pub fn part(key: &str, content: &Bytes, range: Range<u64>) -> Result<Bytes> {
+    let length = content.len() as u64;
+    if range.start >= length || range.end < range.start {
+        let message = format!("{key}: the blob ends before byte {}", range.start);
+        return Err(PortError::new(ErrorKind::Unreadable, message));
+    }
+    let place = |at: u64| usize::try_from(at.min(length)).unwrap_or(content.len());
+    Ok(content.slice(place(range.start)..place(range.end)))
 }
 
 /// The cause of a step.
@@ -276,6 +302,10 @@ pub struct Request {
     /// since 1970. Absent in other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
+    /// Kustomizations that follow the object, which is a source: not the object has a step, but
+    /// each of these whose revision alone moves. The others are queued.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumers: Vec<ObjectRef>,
 }
 
 impl Request {
@@ -288,6 +318,7 @@ impl Request {
             token: None,
             isolated: false,
             received: None,
+            consumers: Vec::new(),
         }
     }
 
@@ -775,8 +806,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// The port that runs long computations.
     pub compute: Arc<dyn Compute>,
-    /// The artifacts that steps of this process unpacked, kept for the next steps.
-    pub unpacked: Arc<TreeCache>,
+    /// The files of artifacts that steps of this process have read, kept for the next steps.
+    pub files: Arc<FileCache>,
     /// The directories of blobs that this process has read from the bucket.
     pub read: Arc<BlobCache>,
     /// The objects of clusters that sweeps of this process know.

@@ -171,8 +171,8 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
 /// refused as empty.
 ///
 /// # Errors
-/// A file that is not YAML, or a manifest with a document that is not a Kubernetes object; more work
-/// than the limits of one build.
+/// A file that is not YAML, or a manifest with a document that is not a Kubernetes object; more
+/// work than the limits of one build.
 pub fn kustomization_of(
     reader: &Reader<'_>,
     dir: &TreePath,

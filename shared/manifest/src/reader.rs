@@ -4,7 +4,7 @@ use crate::{BlobId, EntryKind, FileTree, PathError, TreeIndex, TreePath};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most links that one path may go through, as in Linux.
 const MAX_LINKS: usize = 40;
@@ -40,6 +40,9 @@ pub enum ReadError {
     /// A link to an absolute path.
     #[error("'{0}' goes through a symbolic link to an absolute path")]
     AbsoluteLink(TreePath),
+    /// The tree has no content of the file yet: see [`Reader::missing`].
+    #[error("the content of '{0}' is not loaded")]
+    NotLoaded(TreePath),
     /// The filter refused the file (an encrypted file that cannot be decrypted).
     #[error("'{path}': {source}")]
     Filter {
@@ -132,6 +135,7 @@ pub struct Reader<'t> {
     tree: &'t FileTree,
     filter: Option<&'t dyn ReadFilter>,
     seen: RefCell<ReadSet>,
+    missing: RefCell<BTreeSet<TreePath>>,
 }
 
 impl<'t> Reader<'t> {
@@ -141,6 +145,7 @@ impl<'t> Reader<'t> {
             tree,
             filter: None,
             seen: RefCell::default(),
+            missing: RefCell::default(),
         }
     }
 
@@ -150,6 +155,7 @@ impl<'t> Reader<'t> {
             tree,
             filter: Some(filter),
             seen: RefCell::default(),
+            missing: RefCell::default(),
         }
     }
 
@@ -165,10 +171,7 @@ impl<'t> Reader<'t> {
         if kind == Kind::Dir {
             return Err(ReadError::IsDir(path.clone()));
         }
-        let content = self
-            .tree
-            .content(&real)
-            .ok_or_else(|| ReadError::Missing(path.clone()))?;
+        let content = self.content(&real)?;
         let filtered = match self.filter {
             Some(filter) => filter
                 .filter(path, content)
@@ -226,6 +229,20 @@ impl<'t> Reader<'t> {
         Ok(self.resolve(path)?.map(|(real, _)| real))
     }
 
+    /// Returns the files that were read and whose contents the tree does not have. The result of a
+    /// build with such reads is void: it runs again when the tree has them.
+    pub fn missing(&self) -> Vec<TreePath> {
+        self.missing.borrow().iter().cloned().collect()
+    }
+
+    /// Returns the bytes of a file or link that the index has.
+    fn content(&self, path: &TreePath) -> Result<&'t Bytes, ReadError> {
+        self.tree.content(path).ok_or_else(|| {
+            self.missing.borrow_mut().insert(path.clone());
+            ReadError::NotLoaded(path.clone())
+        })
+    }
+
     /// Returns the recorded reads.
     pub fn into_read_set(self) -> ReadSet {
         self.seen.into_inner()
@@ -255,11 +272,7 @@ impl<'t> Reader<'t> {
                     if links > MAX_LINKS {
                         return Err(ReadError::LinkLoop(path.clone()));
                     }
-                    let target = self
-                        .tree
-                        .content(&next)
-                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-                    let target = target.unwrap_or_default();
+                    let target = String::from_utf8_lossy(self.content(&next)?);
                     if target.starts_with('/') {
                         return Err(ReadError::AbsoluteLink(path.clone()));
                     }
@@ -350,6 +363,20 @@ mod tests {
             reader.read(&path("gone")),
             Err(ReadError::Missing(_))
         ));
+    }
+
+    #[test]
+    fn a_read_of_a_file_that_is_not_loaded_is_recorded() {
+        let whole = tree(&[("a/x", "X"), ("b", "B")], &[("l", "a")]);
+        let mut partial = FileTree::without_contents(whole.shared_index());
+        partial.fill([(path("b"), "B".into())]);
+        let reader = Reader::new(&partial);
+        assert_eq!(reader.read(&path("b")).unwrap(), "B");
+        for at in ["a/x", "l/x"] {
+            let read = reader.read(&path(at));
+            assert!(matches!(read, Err(ReadError::NotLoaded(_))), "{read:?}");
+        }
+        assert_eq!(reader.missing(), [path("a/x"), path("l")]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Returns Git's id of an object of this kind: SHA-1 over `KIND LENGTH\0CONTENT`.
 pub fn git_object_id(kind: &str, content: &[u8]) -> [u8; 20] {
@@ -112,6 +113,15 @@ impl TreeIndex {
         self.0.iter()
     }
 
+    /// Returns every file and link from a path on, in order of path.
+    pub fn from_path<'a>(
+        &'a self,
+        first: &TreePath,
+    ) -> impl Iterator<Item = (&'a TreePath, &'a Entry)> + use<'a> {
+        self.0
+            .range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded))
+    }
+
     /// Returns the number of files and links.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -167,10 +177,17 @@ impl TreeIndex {
     }
 }
 
-/// The files of one revision, in memory, without reference to a disk.
+impl FromIterator<(TreePath, Entry)> for TreeIndex {
+    fn from_iter<I: IntoIterator<Item = (TreePath, Entry)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
+/// The files of one revision, in memory, without reference to a disk. A tree that is read by need
+/// has all paths, and the contents that were [filled in](Self::fill).
 #[derive(Clone, Debug, Default)]
 pub struct FileTree {
-    index: TreeIndex,
+    index: Arc<TreeIndex>,
     contents: HashMap<TreePath, Bytes>,
 }
 
@@ -178,6 +195,19 @@ impl FileTree {
     /// Returns an empty tree.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns a tree with the paths of an index and without contents.
+    pub fn without_contents(index: Arc<TreeIndex>) -> Self {
+        Self {
+            index,
+            contents: HashMap::new(),
+        }
+    }
+
+    /// Sets the contents of files that the index has.
+    pub fn fill(&mut self, contents: impl IntoIterator<Item = (TreePath, Bytes)>) {
+        self.contents.extend(contents);
     }
 
     /// Adds a file or link at `path`.
@@ -206,14 +236,16 @@ impl FileTree {
         if path.is_root() || self.index.0.contains_key(&path) || self.index.is_dir(&path) {
             return Err(TreeError::Duplicate(path));
         }
-        self.index.0.insert(path.clone(), entry);
+        Arc::make_mut(&mut self.index).0.insert(path.clone(), entry);
         self.contents.insert(path, content);
         Ok(())
     }
 
     /// Removes every file for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&TreePath) -> bool) {
-        self.index.0.retain(|path, _| keep(path));
+        Arc::make_mut(&mut self.index)
+            .0
+            .retain(|path, _| keep(path));
         let index = &self.index;
         self.contents.retain(|path, _| index.0.contains_key(path));
     }
@@ -221,6 +253,11 @@ impl FileTree {
     /// Returns the paths and ids, without contents.
     pub fn index(&self) -> &TreeIndex {
         &self.index
+    }
+
+    /// Returns the paths and ids, to be shared with other trees.
+    pub fn shared_index(&self) -> Arc<TreeIndex> {
+        self.index.clone()
     }
 
     /// Returns the bytes at `path`, without following links; the bytes of a link are its target.

@@ -21,13 +21,14 @@ use driftless_kernel::ports::{
     Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits,
     Git, GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, KeyRequest,
     KeyServices, Layer, Manifest, Notifiers, PortError, Ports, Precondition, PutOutcome, Referrer,
-    RegistryLogin, Result, Secret, SecretStore, Token, Validator, Version,
+    RegistryLogin, Result, Secret, SecretStore, Token, Validator, Version, part,
 };
 use driftless_manifest::FileTree;
 use driftless_notify::{Transport, TransportError};
 use faults::Fault;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -61,6 +62,13 @@ impl MemoryBlobs {
 impl Blobs for MemoryBlobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         Ok(lock(&self.blobs).get(key).cloned())
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let found = lock(&self.blobs).get(key).cloned();
+        found
+            .map(|(content, _)| part(key, &content, range))
+            .transpose()
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
@@ -218,7 +226,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         notifiers: Arc::new(Absent),
         clock,
         compute: Arc::new(Inline),
-        unpacked: Arc::default(),
+        files: Arc::default(),
         read: Arc::default(),
         watches: Arc::default(),
         throttle: Arc::default(),

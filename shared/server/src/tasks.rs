@@ -136,7 +136,8 @@ impl ServerState {
     /// Runs one step. No error or panic of the step ends the worker.
     async fn work(&self, work: Work) {
         let request = work.request();
-        let kind = request.object.kind.as_str();
+        let object = request.consumers.first().unwrap_or(&request.object);
+        let kind = object.kind.as_str();
         let start = Instant::now();
         let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
         let result = match tokio::time::timeout(STEP_TIMEOUT, step).await {

@@ -15,7 +15,7 @@ const ENTRY_OVERHEAD: u64 = 4096;
 /// Unpacked bytes that are accepted at any compression ratio.
 const RATIO_EXEMPT_BYTES: u64 = 1 << 20;
 /// Unpacked bytes that are read in one step of work.
-const BYTES_PER_STEP: usize = 16;
+pub(crate) const BYTES_PER_STEP: usize = 16;
 /// The steps of work for an entry, in addition to its bytes.
 const STEPS_PER_ENTRY: usize = 20;
 /// Maximum bytes of a link's target, as on Linux.
@@ -144,8 +144,8 @@ pub fn unpack(packed: &[u8], strip: bool, limits: &FetchLimits) -> Result<FileTr
     Ok(unpacking.tree)
 }
 
-/// Returns the ceilings of an archive: the bytes of everything that is unpacked, which are more than
-/// those of the files, and a value for each entry. Its steps are those that they need.
+/// Returns the ceilings of an archive: the bytes of everything that is unpacked, which are more
+/// than those of the files, and a value for each entry. Its steps are those that they need.
 fn ceilings(packed: u64, limits: &FetchLimits) -> FuelLimits {
     let ratio = limits.ratio.saturating_mul(packed).max(RATIO_EXEMPT_BYTES);
     let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);

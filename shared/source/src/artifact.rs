@@ -1,24 +1,27 @@
-//! Artifacts in the bucket, named by their content: the packed files of one source at one revision,
-//! charts, and indexes of chart repositories. Packed files have an index of names and ids, which
-//! answers "would this build read anything new?" without unpacking.
+//! Artifacts in the bucket, named by their content: the files of one source at one revision,
+//! charts, and indexes of chart repositories. Files are stored in two forms: the archive that
+//! clients of Flux download, and packed files, which [`crate::files`] reads by need.
 
 use crate::{archive, external};
 use bytes::Bytes;
 use driftless_flux::{ArtifactStatus, FluxKind, ObjectRef, rfc3339};
-use driftless_fuel::Tank;
 use driftless_kernel::context::Context;
+use driftless_kernel::packed_files::{self, FormatError, Limits, PackedIndex};
 use driftless_kernel::ports::{
     Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result, compute,
 };
 use driftless_kernel::schedule;
 use driftless_kernel::state;
-use driftless_manifest::{FileTree, TreeIndex};
+use driftless_manifest::FileTree;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// The bytes from which a digest would delay other steps: it takes about a millisecond.
 const ASYNC_DIGEST_BYTES: u64 = 1 << 20;
+
+/// The most bytes of new files that the process keeps: the steps that follow read them.
+const MAX_KEPT: u64 = 16 << 20;
 
 /// The format of the bytes of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,12 +97,12 @@ pub async fn store(ports: &Ports, tree: FileTree, revision: &str) -> Result<Arti
     let pack = move || {
         let packed = archive::pack(&tree)?;
         let hash = hex::encode(Sha256::digest(&packed));
-        Ok::<_, PortError>((Bytes::from(packed), hash, tree.index().clone()))
+        Ok::<_, PortError>((Bytes::from(packed), hash, tree))
     };
-    let (packed, hash, index) =
+    let (packed, hash, tree) =
         compute(ports.compute.as_ref(), files.saturating_mul(2), pack).await??;
-    // The index is stored first, so that an artifact never exists without it.
-    store_index(ports, &hash, &index).await?;
+    // The packed files are stored first, so that an artifact rarely exists without them.
+    store_files(ports, &hash, tree).await?;
     store_hashed(ports, packed, &hash, ArtifactKind::Tree, revision).await
 }
 
@@ -114,51 +117,33 @@ async fn sha256(ports: &Ports, content: &Bytes) -> Result<String> {
     }
 }
 
-async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()> {
-    state::write(
-        ports.blobs.as_ref(),
-        &index_key(hash),
-        index,
-        Precondition::None,
-    )
-    .await?;
-    Ok(())
-}
-
-/// Returns the names and ids of an artifact. A lost or damaged index is created again from the
-/// files.
+/// Stores the packed files of an artifact, which are read by need, and keeps them for the next
+/// steps of this process.
 ///
 /// # Errors
-/// The same as [`load`].
-async fn index(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<TreeIndex> {
-    let hash = hash_of(artifact)?;
-    let known = state::recall::<TreeIndex>(ports.blobs.as_ref(), &index_key(hash)).await?;
-    if let Some((index, _)) = known {
-        return Ok(index);
-    }
-    let tree = load(ports, artifact, step).await?;
-    store_index(ports, hash, tree.index()).await?;
-    Ok(tree.index().clone())
-}
-
-/// Returns the files of an artifact, checked against its digest. They are unpacked once for all
-/// objects that build from them.
-///
-/// # Errors
-/// The same as [`bytes()`], or the archive is refused.
-pub async fn load(ports: &Ports, artifact: &ArtifactStatus, step: &Tank) -> Result<Arc<FileTree>> {
-    let hash = hash_of(artifact)?;
-    if let Some(tree) = ports.unpacked.get(hash)
-        && exists(ports, artifact).await?
-    {
-        return Ok(tree);
-    }
-    let packed = bytes(ports, artifact).await?;
-    let port = ports.compute.as_ref();
-    let tree = archive::unpack_apart(port, packed, false, FetchLimits::of_step(step)).await?;
-    let tree = Arc::new(tree);
-    ports.unpacked.keep(hash, &tree);
-    Ok(tree)
+/// The bucket's.
+pub(crate) async fn store_files(
+    ports: &Ports,
+    hash: &str,
+    tree: FileTree,
+) -> Result<Arc<PackedIndex>> {
+    let bytes: u64 = tree.index().iter().map(|(_, entry)| entry.size).sum();
+    let cache = ports.files.clone();
+    let pack = move || {
+        let (blob, index) = packed_files::pack(&tree).map_err(|error| refused(&error))?;
+        if bytes <= MAX_KEPT {
+            for piece in index.pieces() {
+                cache.keep_piece(piece, &index.contents_of(piece, &tree));
+            }
+        }
+        Ok::<_, PortError>((Bytes::from(blob), Arc::new(index)))
+    };
+    let memory = bytes.saturating_mul(2);
+    let (blob, index) = compute(ports.compute.as_ref(), memory, pack).await??;
+    let key = files_key(hash);
+    ports.blobs.put(&key, blob, Precondition::None).await?;
+    ports.files.keep_index(hash, &index);
+    Ok(index)
 }
 
 /// Returns the bytes of an artifact, checked against its digest. A damaged artifact is set aside.
@@ -196,6 +181,27 @@ struct Origin {
     /// writes the new one.
     #[serde(skip_serializing_if = "String::is_empty")]
     previous: String,
+    /// The artifact with the digest `stored`, of a source with its own steps.
+    #[serde(rename = "storedArtifact", skip_serializing_if = "Option::is_none")]
+    artifact: Option<ArtifactStatus>,
+}
+
+/// Returns the artifact that the steps of a source stored last, from the record of the source;
+/// `None` if the record does not have it.
+///
+/// # Errors
+/// The bucket's.
+pub async fn stored_by(
+    context: &Context<'_>,
+    source: &ObjectRef,
+) -> Result<Option<ArtifactStatus>> {
+    let hub = &context.hub.settings.name;
+    let record = schedule::read_record(context.ports, hub, source).await?;
+    let origin = record.map(|record| record.memory::<Origin>());
+    Ok(origin.and_then(|origin| {
+        let artifact = origin.artifact?;
+        (artifact.digest == origin.stored).then_some(artifact)
+    }))
 }
 
 /// Notes in the record of an ExternalArtifact which artifact its generator stored for it, before
@@ -218,6 +224,7 @@ pub(super) async fn note_generated(
     let origin = Origin {
         stored: digest.to_owned(),
         previous: stored,
+        artifact: None,
     };
     schedule::remember_of(context.ports, hub, id, &origin).await
 }
@@ -263,7 +270,7 @@ pub(super) async fn is_generated(
 
 /// Returns whether an artifact is downloaded: that of an ExternalArtifact which no generator
 /// stored.
-async fn is_downloaded(
+pub(crate) async fn is_downloaded(
     context: &Context<'_>,
     source: &ObjectRef,
     artifact: &ArtifactStatus,
@@ -274,7 +281,7 @@ async fn is_downloaded(
 
 /// Downloads an artifact that no generator stored. If it has the form of a stored one, its record
 /// may be lost: then its generator stores it again.
-async fn download(
+pub(crate) async fn download(
     context: &Context<'_>,
     source: &ObjectRef,
     artifact: &ArtifactStatus,
@@ -292,7 +299,7 @@ async fn download(
 ///
 /// # Errors
 /// The bucket's; `NotFound` if the source stored another artifact, or if its memory is lost.
-async fn check_origin(
+pub(crate) async fn check_origin(
     context: &Context<'_>,
     source: &ObjectRef,
     artifact: &ArtifactStatus,
@@ -311,58 +318,11 @@ async fn check_origin(
     Err(PortError::new(ErrorKind::NotFound, message))
 }
 
-/// Returns the names and ids of an artifact for an object that follows a source. Equal ids mean
-/// equal files, so an index is as private as the files. If the artifact is missing, the source is
-/// queued to store it again.
-///
-/// # Errors
-/// The same as [`load_of`].
-pub async fn index_of(
-    context: &Context<'_>,
-    source: &ObjectRef,
-    artifact: &ArtifactStatus,
-) -> Result<TreeIndex> {
-    if is_downloaded(context, source, artifact).await? {
-        let tree = load_of(context, source, artifact).await?;
-        return Ok(tree.index().clone());
-    }
-    let found = match check_origin(context, source, artifact).await {
-        Ok(()) => index(context.ports, artifact, &context.fuel).await,
-        Err(error) => Err(error),
-    };
-    or_request(context, source, found).await
-}
-
-/// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is
-/// queued to store it again. The artifact of an ExternalArtifact is downloaded, unless a generator
-/// stored it.
-///
-/// # Errors
-/// The same as [`load`]; also `NotFound` for an artifact that the source did not store.
-pub async fn load_of(
-    context: &Context<'_>,
-    source: &ObjectRef,
-    artifact: &ArtifactStatus,
-) -> Result<Arc<FileTree>> {
-    if is_downloaded(context, source, artifact).await? {
-        let packed = download(context, source, artifact).await?;
-        let port = context.ports.compute.as_ref();
-        let limits = FetchLimits::of_step(&context.fuel);
-        let tree = archive::unpack_apart(port, packed, false, limits).await?;
-        return Ok(Arc::new(tree));
-    }
-    let found = match check_origin(context, source, artifact).await {
-        Ok(()) => load(context.ports, artifact, &context.fuel).await,
-        Err(error) => Err(error),
-    };
-    or_request(context, source, found).await
-}
-
 /// Calls [`bytes()`] for an object that follows a source. If the artifact is missing, the source is
 /// queued to store it again.
 ///
 /// # Errors
-/// The same as [`load_of`].
+/// The same as [`bytes()`]; also `NotFound` for an artifact that the source did not store.
 pub async fn bytes_of(
     context: &Context<'_>,
     source: &ObjectRef,
@@ -383,7 +343,11 @@ pub async fn bytes_of(
 ///
 /// # Errors
 /// The error in `found`, or the queue's.
-async fn or_request<T>(context: &Context<'_>, source: &ObjectRef, found: Result<T>) -> Result<T> {
+pub(crate) async fn or_request<T>(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    found: Result<T>,
+) -> Result<T> {
     if let Err(error) = &found
         && error.kind == ErrorKind::NotFound
     {
@@ -406,18 +370,30 @@ pub async fn exists(ports: &Ports, artifact: &ArtifactStatus) -> Result<bool> {
     Ok(found.is_some_and(|size| artifact.size.is_none_or(|stored| stored == size)))
 }
 
-/// Returns whether a blob is an artifact or the index of one.
+/// Returns whether a blob is an artifact or has its packed files.
 pub fn is_key(key: &str) -> bool {
     key.starts_with("artifacts/")
 }
 
-fn index_key(hash: &str) -> String {
-    format!("artifacts/{hash}.index.json")
+/// Returns whether an artifact has the files of a source.
+pub(crate) fn has_files(artifact: &ArtifactStatus) -> bool {
+    hash_of(artifact).is_ok_and(|hash| artifact.path == ArtifactKind::Tree.key(hash))
+}
+
+/// Returns the key of the packed files of an artifact.
+pub(crate) fn files_key(hash: &str) -> String {
+    format!("artifacts/{hash}.files")
+}
+
+/// Returns the limits of packed files, which are those of a source.
+pub(crate) fn limits() -> Limits {
+    let FetchLimits { bytes, files, .. } = FetchLimits::default();
+    Limits { bytes, files }
 }
 
 /// Returns the hash of an artifact if its digest and path are ones that driftless writes: a status
 /// can hold anything that its writers want.
-fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
+pub(crate) fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
     let hash = artifact.digest.strip_prefix("sha256:").unwrap_or_default();
     let ours = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     if ours
@@ -431,45 +407,13 @@ fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
     }
 }
 
+fn refused(error: &FormatError) -> PortError {
+    PortError::new(ErrorKind::Invalid, error.to_string())
+}
+
 fn missing(artifact: &ArtifactStatus) -> PortError {
     PortError::new(
         ErrorKind::NotFound,
         format!("artifact {} is not in the bucket", artifact.revision),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use driftless_manifest::EntryKind;
-    use driftless_manifest::TreePath;
-    use driftless_memory::MemoryBlobs;
-    use futures::FutureExt as _;
-
-    /// Returns the result of a future that never waits, as those of in-memory ports.
-    fn now<T>(future: impl Future<Output = T>) -> T {
-        future
-            .now_or_never()
-            .expect("in-memory ports answer at once")
-    }
-
-    #[test]
-    fn an_artifact_is_unpacked_once_and_only_while_it_is_there() {
-        let blobs = Arc::new(MemoryBlobs::default());
-        let ports = driftless_memory::ports(blobs, Arc::default(), Arc::default());
-        let mut tree = FileTree::new();
-        let path = TreePath::new("unpacked-once.yaml").unwrap();
-        tree.insert(path, EntryKind::File, "a: b\n").unwrap();
-        let stored = now(store(&ports, tree, "main@sha1:1")).unwrap();
-        let first = now(load(&ports, &stored, &Tank::default())).unwrap();
-        let second = now(load(&ports, &stored, &Tank::default())).unwrap();
-        assert!(Arc::ptr_eq(&first, &second));
-        now(ports.blobs.delete(&stored.path)).unwrap();
-        assert_eq!(
-            now(load(&ports, &stored, &Tank::default()))
-                .unwrap_err()
-                .kind,
-            ErrorKind::NotFound
-        );
-    }
 }

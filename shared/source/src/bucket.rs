@@ -6,7 +6,7 @@
 
 use crate::bucket_files::{Files, Index, PreviousFiles};
 use crate::reconciler::{self, SourceReconciler, SourceReport};
-use crate::{artifact, connection};
+use crate::{artifact, connection, files};
 use driftless_flux::{Bucket, BucketSpec, SourceStatus, reason};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -59,7 +59,7 @@ impl Memory {
         let Some(artifact) = artifact.filter(|_| self.bucket == place(address)) else {
             return Ok(PreviousFiles::default());
         };
-        match artifact::load(context.ports, artifact, &context.fuel).await {
+        match files::load(context.ports, artifact, &context.fuel).await {
             Ok(tree) => Ok(PreviousFiles {
                 etags: Some(&self.etags),
                 tree,

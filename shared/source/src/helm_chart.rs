@@ -11,6 +11,7 @@ use super::chart_dependencies as dependencies;
 use super::chart_failure::{no_artifact, reference};
 use super::chart_remote as remote;
 use crate::artifact::{self, ArtifactKind};
+use crate::files;
 use crate::lookup::{artifact_of, find};
 use crate::reconciler::{self, SourceReconciler, SourceReport};
 use bytes::Bytes;
@@ -210,7 +211,7 @@ async fn from_files(
     id: &ObjectRef,
     files: &ArtifactStatus,
 ) -> Result<PlannedArtifact, Failure> {
-    let tree = artifact::load_of(context, id, files).await?;
+    let tree = files::load_of(context, id, files).await?;
     let options = Options::of(source);
     let local = build::Local::read(&tree, &source.spec.chart, &context.fuel)?;
     let plan = options.local(&local, id.kind, &files.revision)?;

@@ -1,9 +1,8 @@
 //! The files of other GitRepositories that `spec.include` adds to an artifact, as in
 //! source-controller 1.9.
 
-use crate::artifact;
-use crate::ignore;
 use crate::lookup::{artifact_of, find};
+use crate::{artifact, files, ignore};
 use driftless_flux::{ArtifactStatus, FluxKind, GitInclude, GitRepository, ObjectRef, reason};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
@@ -99,14 +98,11 @@ pub(super) async fn compose(
     included: &[ArtifactStatus],
 ) -> Result<ArtifactStatus, Failure> {
     let storage = |error| Failure::port(reason::STORAGE_FAILED, &error);
-    let mut tree = FileTree::clone(
-        &*artifact::load(context.ports, own, &context.fuel)
-            .await
-            .map_err(storage)?,
-    );
+    let own_files = files::load(context.ports, own, &context.fuel).await;
+    let mut tree = FileTree::clone(&*own_files.map_err(storage)?);
     let repositories = repositories(source);
     for ((include, id), found) in source.spec.include.iter().zip(&repositories).zip(included) {
-        let files = artifact::load_of(context, id, found).await;
+        let files = files::load_of(context, id, found).await;
         let files = files.map_err(|error| {
             let name = &id.name;
             Failure::port(reason::COPY_FAILURE, &error).context(format!("include '{name}'"))

@@ -15,6 +15,7 @@ mod cloud_login;
 pub mod connection;
 pub mod consumers;
 mod external;
+pub mod files;
 mod generated;
 pub mod git;
 mod git_login;
@@ -27,6 +28,7 @@ pub mod lookup;
 pub mod oci;
 pub mod reconciler;
 pub mod secret;
+pub mod touched;
 
 use driftless_flux::{FluxKind, reason};
 use driftless_helm::HelmError;

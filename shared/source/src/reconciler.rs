@@ -50,6 +50,13 @@ pub struct SourceState<M> {
     /// write it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     stored: String,
+    /// The artifact that was stored last. A record of an earlier version does not have it.
+    #[serde(
+        rename = "storedArtifact",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    artifact: Option<ArtifactStatus>,
     #[serde(flatten)]
     own: M,
 }
@@ -129,8 +136,8 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
     }
 }
 
-/// Stores the artifact's digest in the record, before the status names it: objects that follow the
-/// source check it at once.
+/// Stores the artifact in the record, before the status names it: objects that follow the source
+/// read it there.
 async fn store_origin<M: Serialize>(
     context: &Context<'_>,
     status: &SourceStatus,
@@ -138,10 +145,11 @@ async fn store_origin<M: Serialize>(
 ) -> Result<(), Failure> {
     let digest = status.artifact.as_ref().map(|artifact| &artifact.digest);
     let digest = digest.cloned().unwrap_or_default();
-    if memory.stored == digest {
+    if memory.stored == digest && memory.artifact == status.artifact {
         return Ok(());
     }
     memory.stored = digest;
+    memory.artifact.clone_from(&status.artifact);
     memory.checkpoint(context.ports).await
 }
 
@@ -316,7 +324,11 @@ async fn succeeded<S: SourceSpec>(
         ..Outcome::done(message.as_str())
     };
     if changed || restored || !old.is_true(READY) {
-        match consumers::of(context).await {
+        let requests = match before.filter(|_| changed && old.is_true(READY)) {
+            Some(before) => consumers::of_change(context, before, &artifact).await,
+            None => consumers::of(context).await,
+        };
+        match requests {
             Ok(requests) => outcome.enqueue = requests,
             Err(failure) => {
                 // With the old status, the next step finds the change again.

@@ -148,6 +148,20 @@ async fn sizes(store: &Store) {
     assert_eq!(keys(store.list("many/").await.expect("list")), all);
 }
 
+/// Checks that a range has the bytes of the blob, up to its end.
+async fn ranges(store: &Store) {
+    done(write(store, "part", "0123456789", Precondition::None).await);
+    for (range, expected) in [(0..4, "0123"), (4..10, "456789"), (9..100, "9")] {
+        let part = store.get_range("part", range.clone()).await.expect("read");
+        assert_eq!(part, Some(Bytes::from(expected)), "{range:?}");
+    }
+    let behind = store.get_range("part", 10..20).await;
+    let error = behind.expect_err("a range behind the end");
+    assert_eq!(error.kind, ErrorKind::Unreadable);
+    assert_eq!(store.get_range("nothing", 0..4).await.expect("read"), None);
+    store.delete("part").await.expect("delete");
+}
+
 /// Checks that of many writers with one precondition, one wins, and that the blob is the winner's.
 async fn races(store: &Store) {
     let mut current = done(write(store, "race", "start", Precondition::Absent).await);
@@ -208,6 +222,7 @@ async fn contract(store: Store) {
     store.delete("x/lease").await.expect("delete");
     names(&store).await;
     sizes(&store).await;
+    ranges(&store).await;
     races(&store).await;
     // Last: each store keeps a blob that was set aside in its own place.
     set_aside(&store).await;

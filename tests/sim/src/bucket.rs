@@ -9,8 +9,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_kernel::ports::{
     BlobEntry, Blobs, Clock as _, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
+    part,
 };
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// The blobs of a bucket with their versions, by key.
@@ -112,6 +114,23 @@ impl Blobs for Bucket {
             .await
     }
 
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let operation = format!("read a part of s3://sim/{key}");
+        let effect = || {
+            let found = self.content.lock().expect("the bucket").get(key).cloned();
+            let found = found.map(|(content, _)| part(key, &content, range.clone()));
+            let found = found.transpose()?;
+            let bytes = found.as_ref().map_or(0, Bytes::len);
+            self.gate.receive(Kind::BlobRead, bytes, bytes);
+            Ok(found)
+        };
+        let refuse = |trouble| Err(refusal(&operation, trouble));
+        let name = format!("read {key} {}..{}", range.start, range.end);
+        self.gate
+            .call(Kind::BlobRead, &name, None, effect, refuse)
+            .await
+    }
+
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         let operation = format!("write s3://sim/{key}");
         let effect = || Ok(self.write(key, content, &when));
@@ -189,9 +208,6 @@ impl Blobs for Bucket {
             let blobs = self.content.lock().expect("the bucket");
             Ok(blobs.get(key).map(|(content, _)| content.len() as u64))
         };
-        // The core keeps the files of artifacts for the whole process, which runs many seeds. So
-        // the trace must not show whether it asks for an artifact or only for its size: runs of a
-        // seed would differ.
         let refuse = |trouble| Err(refusal(&format!("read s3://sim/{key}"), trouble));
         let name = format!("read {key}");
         self.gate

@@ -24,10 +24,9 @@ pub const FAILING_STEPS: std::ops::RangeInclusive<u64> = 120..=150;
 pub const DARK_STEPS: std::ops::RangeInclusive<u64> = 16..=40;
 /// The number of Kustomizations when the cost of a push is counted.
 pub const FLEET_SIZE: usize = 30;
-/// The highest number of requests to API servers for the push of one file of one Kustomization:
-/// each Kustomization reads itself and its source, and writes that it is at the new revision, which
-/// changes nothing for it.
-pub const MAX_PUSH_REQUESTS: u64 = 4 * FLEET_SIZE as u64;
+/// The highest number of requests to API servers for the push of one file of one Kustomization: of
+/// each other one, the revision in its status is written, which changes nothing for it.
+pub const MAX_PUSH_REQUESTS: u64 = 2 * FLEET_SIZE as u64;
 /// The number of Kustomizations in a chain of dependencies.
 pub const CHAIN_LENGTH: usize = 6;
 /// The longest time that a push through the chain may take.

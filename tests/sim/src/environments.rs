@@ -12,7 +12,7 @@ pub struct Environment {
     pub skew: i64,
     read: Arc<BlobCache>,
     watches: Arc<WatchCache>,
-    unpacked: Arc<driftless_kernel::tree_cache::TreeCache>,
+    files: Arc<driftless_kernel::file_cache::FileCache>,
     throttle: Arc<Throttle>,
 }
 
@@ -22,7 +22,7 @@ impl Environment {
         Ports {
             read: self.read.clone(),
             watches: self.watches.clone(),
-            unpacked: self.unpacked.clone(),
+            files: self.files.clone(),
             throttle: self.throttle.clone(),
             ..ports
         }
@@ -85,7 +85,7 @@ impl Environments {
             skew,
             read: Arc::default(),
             watches: Arc::default(),
-            unpacked: Arc::default(),
+            files: Arc::default(),
             throttle: Arc::default(),
         }
     }

@@ -334,7 +334,7 @@ impl World {
             notifiers: Arc::new(Offline),
             clock: Arc::new(self.clock.skewed(skew)),
             compute: Arc::new(driftless_kernel::ports::Inline),
-            unpacked: Arc::default(),
+            files: Arc::default(),
             read: Arc::default(),
             watches: Arc::default(),
             throttle: Arc::default(),

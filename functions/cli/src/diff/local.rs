@@ -143,7 +143,7 @@ pub async fn build(
             let error = Error::from(failure).at_line(&place.root, span.as_ref());
             error.next(format!("correct the file in {}", place.root.display()))
         }
-        BuildStop::Needs(_) | BuildStop::NeedsKeys(_) => {
+        BuildStop::NeedsFiles(_) | BuildStop::Needs(_) | BuildStop::NeedsKeys(_) => {
             Error::new(format!("{}: the build needs a remote base", owner.id))
                 .next("a diff reads local files only: copy the base into the repository")
         }

@@ -115,7 +115,7 @@ fn addition_examples(command: &str) -> String {
     let line = |how: &str| {
         format!("\n  driftless {command} add-remote east-aks edge-1 --kubeconfig edge-1.conf {how}")
     };
-    let lines = ["--apply", "--sops age1...", "--secret-manager"].map(|how| line(how));
+    let lines = ["--apply", "--sops age1...", "--secret-manager"].map(line);
     format!("Examples:{}", lines.concat())
 }
 

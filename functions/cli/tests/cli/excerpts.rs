@@ -62,7 +62,7 @@ fn no_excerpt_has_a_value_of_a_secret() {
     let resources = "resources: [a.yaml]\n";
     let secret = TWICE.replace("ConfigMap", "Secret");
     let sops = format!("{TWICE}sops:\n  mac: x\n");
-    let generator = "secretGenerator:\n- name: a\n  literals:\n  - a=hunter1\n  literals: []\n";
+    let generator = "secretGenerator:\n- name: a\n  literals: [\"a=hunter1]\n";
     let patch =
         "resources: []\npatches:\n- target: {kind: Secret}\n  patch: hunter1\n  patch: hunter2\n";
     let values = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: \"hunter1}\n";

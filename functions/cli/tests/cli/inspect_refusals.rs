@@ -201,7 +201,10 @@ fn missing_objects_and_unknown_kinds_have_a_next_step() {
     let broken = tempfile::tempdir().expect("a directory");
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: a\n";
     std::fs::write(broken.path().join("a.yaml"), text).expect("write a file");
-    let line = format!("diff kustomization apps --path {}", broken.path().display());
+    let line = format!(
+        "diff kustomization apps -n team-a --path {}",
+        broken.path().display()
+    );
     hub.run(&line)
         .refused(2, &["a.yaml:5:3", "  name: a\n  |   ^\n", "Next:"]);
     assert_eq!(hub.run("get all -A -o name").ok(), before);

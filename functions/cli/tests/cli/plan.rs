@@ -205,14 +205,14 @@ fn a_new_error_is_shown_with_its_line_in_text_alone() {
     let at = directory.path();
     git(at, &["init", "--quiet"]);
     commit(at);
-    write(at, "apps/a.yaml", &config_map("a", "  a: b\n  a: twice\n"));
+    write(at, "apps/a.yaml", &config_map("a", "  a: b\n  a: again\n"));
     let done = plan(at, &[]);
     assert_eq!(done.code, 1, "{}{}", done.out, done.err);
-    let shown = "apps/a.yaml:8:3\n  |\n8 |   a: twice\n  |   ^\n";
+    let shown = "apps/a.yaml:8:3\n  |\n8 |   a: again\n  |   ^\n";
     assert!(done.out.contains(shown), "{}", done.out);
     for format in ["json", "markdown"] {
         let done = plan(at, &["-o", format]);
-        assert!(!done.out.contains("twice"), "{}", done.out);
+        assert!(!done.out.contains("again"), "{}", done.out);
     }
 }
 

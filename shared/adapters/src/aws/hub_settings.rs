@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_kernel::hub;
 use driftless_kernel::ports::{BlobEntry, Blobs, Precondition, PutOutcome, Result, Version};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,10 @@ impl Blobs for HubSettingsCache {
             self.known.keep(key, found.clone(), TTL);
         }
         Ok(found)
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        self.blobs.get_range(key, range).await
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {

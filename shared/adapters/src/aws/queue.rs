@@ -25,6 +25,8 @@ const TRIES: u32 = 4;
 const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest delay of SQS, in seconds.
 const MAX_DELAY: i32 = 900;
+/// The bytes of the messages of one call from which another one begins. SQS allows 256 KiB.
+const BATCH_BYTES: usize = 200 << 10;
 /// The longest group of a message, in bytes.
 const MAX_GROUP: usize = 128;
 
@@ -169,7 +171,7 @@ impl SqsQueue {
 
     /// Sends messages with their delays until the queue has accepted all of them.
     async fn send_all(&self, url: &str, messages: &[Message]) -> Result<()> {
-        let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();
+        let batches = batches(messages);
         futures::stream::iter(batches)
             .map(|batch| self.batch(url, batch))
             .buffer_unordered(CONCURRENT_CALLS)
@@ -235,6 +237,25 @@ impl SqsQueue {
         );
         Err(PortError::new(ErrorKind::Unavailable, message))
     }
+}
+
+/// Returns the messages of each call.
+fn batches(messages: &[Message]) -> Vec<Vec<Message>> {
+    let mut batches: Vec<Vec<Message>> = Vec::new();
+    let mut bytes = 0;
+    for message in messages {
+        bytes += message.body.len();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH && bytes <= BATCH_BYTES => {
+                batch.push(message.clone());
+            }
+            _ => {
+                bytes = message.body.len();
+                batches.push(vec![message.clone()]);
+            }
+        }
+    }
+    batches
 }
 
 #[async_trait]
@@ -348,6 +369,25 @@ mod tests {
             assert!(group.bytes().all(|byte| byte.is_ascii_graphic()), "{group}");
         }
         assert_ne!(group(&[&long, "a"]), group(&[&long, "b"]));
+    }
+
+    #[test]
+    fn a_call_has_at_most_ten_messages_and_the_bytes_that_are_allowed() {
+        let message = |bytes: usize| Message {
+            body: "x".repeat(bytes),
+            delay: 0,
+            group: String::new(),
+        };
+        let sizes = |messages: &[Message]| -> Vec<usize> {
+            batches(messages).iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(&vec![message(100); 25]), [10, 10, 5]);
+        assert_eq!(sizes(&vec![message(90 << 10); 5]), [2, 2, 1]);
+        assert_eq!(
+            sizes(&[message(10), message(201 << 10), message(10)]),
+            [1, 1, 1]
+        );
+        assert!(sizes(&[]).is_empty());
     }
 
     #[test]

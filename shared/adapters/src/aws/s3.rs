@@ -6,12 +6,14 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::operation::get_object::GetObjectOutput;
 use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 use driftless_kernel::ports::{
     BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
+use std::ops::Range;
 use std::time::Duration;
 
 /// A bucket of S3. A blob's version is its ETag.
@@ -36,37 +38,59 @@ impl S3Blobs {
     fn operation(&self, verb: &str, key: &str) -> String {
         format!("{verb} {}", self.url(key))
     }
+
+    /// Requests an object, or the bytes of a `Range` header; `None` if it does not exist.
+    async fn object(
+        &self,
+        operation: &str,
+        key: &str,
+        range: Option<String>,
+    ) -> Result<Option<GetObjectOutput>> {
+        blob_key::check(key)?;
+        let request = self.client.get_object().bucket(&self.bucket).key(key);
+        match request.set_range(range).send().await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) => match status_and_code(&error) {
+                // A missing bucket has another code.
+                Some((_, code)) if code == "NoSuchKey" => Ok(None),
+                Some((416, _)) => {
+                    let message = format!("{operation}: the object has no byte of the range");
+                    Err(PortError::new(ErrorKind::Unreadable, message))
+                }
+                _ => Err(to_error(operation, &error)),
+            },
+        }
+    }
 }
 
 #[async_trait]
 impl Blobs for S3Blobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
-        blob_key::check(key)?;
         let operation = self.operation("read", key);
-        let answer = match self
-            .client
-            .get_object()
-            .bucket(&self.bucket)
-            .key(key)
-            .send()
-            .await
-        {
-            Ok(answer) => answer,
-            // A missing bucket has another code.
-            Err(error) if status_and_code(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
-                return Ok(None);
-            }
-            Err(error) => return Err(to_error(&operation, &error)),
+        let Some(answer) = self.object(&operation, key, None).await? else {
+            return Ok(None);
         };
         let version = version(&operation, answer.e_tag)?;
-        let content = answer.body.collect().await;
-        let content = content.map_err(|_| {
-            PortError::new(
-                ErrorKind::Unavailable,
-                format!("{operation}: the body is incomplete"),
-            )
-        })?;
-        Ok(Some((content.into_bytes(), version)))
+        let content = body(&operation, answer.body).await?;
+        Ok(Some((content, version)))
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let operation = self.operation("read a part of", key);
+        let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) else {
+            let message = format!("{operation}: the range is empty");
+            return Err(PortError::new(ErrorKind::Unreadable, message));
+        };
+        let bytes = format!("bytes={}-{last}", range.start);
+        let Some(answer) = self.object(&operation, key, Some(bytes)).await? else {
+            return Ok(None);
+        };
+        let content = body(&operation, answer.body).await?;
+        if content.len() as u64 > range.end - range.start {
+            let message = format!("{operation}: the answer has more bytes than the range");
+            return Err(PortError::new(ErrorKind::Unreadable, message));
+        }
+        Ok(Some(content))
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
@@ -208,6 +232,14 @@ impl Blobs for S3Blobs {
         let signed = signed.map_err(|error| to_error(&operation, &error))?;
         Ok(Some(signed.uri().to_owned()))
     }
+}
+
+async fn body(operation: &str, body: ByteStream) -> Result<Bytes> {
+    let content = body.collect().await.map_err(|_| {
+        let message = format!("{operation}: the body is incomplete");
+        PortError::new(ErrorKind::Unavailable, message)
+    })?;
+    Ok(content.into_bytes())
 }
 
 fn version(operation: &str, etag: Option<String>) -> Result<Version> {

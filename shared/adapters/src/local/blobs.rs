@@ -10,6 +10,7 @@ use driftless_kernel::ports::{
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +98,20 @@ impl Blobs for DirectoryBlobs {
         let file = names::file_of(key)?;
         self.run("read", key, move |directory| read(directory, &file))
             .await
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let file = names::file_of(key)?;
+        let wanted = range.clone();
+        let read = move |directory: &Directory| directory.read_range(&file, wanted);
+        let Some(content) = self.run("read a part of", key, read).await? else {
+            return Ok(None);
+        };
+        if content.is_empty() {
+            let message = format!("{key}: the blob ends before byte {}", range.start);
+            return Err(PortError::new(ErrorKind::Unreadable, message));
+        }
+        Ok(Some(content.into()))
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {

@@ -3,7 +3,8 @@
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -65,6 +66,17 @@ impl Directory {
     /// moves away.
     pub(super) fn read(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         present(fs::read(self.blobs.join(file)))
+    }
+
+    /// Reads the bytes of a file in a range, or those up to its end; `None` if it does not exist.
+    pub(super) fn read_range(&self, file: &Path, range: Range<u64>) -> io::Result<Option<Vec<u8>>> {
+        let Some(mut file) = present(fs::File::open(self.blobs.join(file)))? else {
+            return Ok(None);
+        };
+        file.seek(SeekFrom::Start(range.start))?;
+        let mut content = Vec::new();
+        let length = range.end.saturating_sub(range.start);
+        present(file.take(length).read_to_end(&mut content)).map(|read| read.map(|_| content))
     }
 
     /// Returns the metadata of a file; `None` if it does not exist or is a directory.

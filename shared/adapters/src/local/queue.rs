@@ -29,8 +29,11 @@ struct Shared {
     capacity: usize,
 }
 
-/// The hub, the object, and the token of a message that requeues it.
-type Key = (String, ObjectRef, Option<String>);
+/// The time for which a request with consumers lets those of single objects pass.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The hub, the object, the token of a message that requeues it, and the consumers of a source.
+type Key = (String, ObjectRef, Option<String>, Vec<ObjectRef>);
 
 #[derive(Default)]
 struct State {
@@ -39,6 +42,8 @@ struct State {
     due: BTreeMap<(Instant, u64), Request>,
     waiting: HashMap<Key, (Instant, u64)>,
     working: HashSet<(String, ObjectRef)>,
+    /// The number of requests with consumers that workers have.
+    moving: usize,
     count: u64,
     closed: bool,
 }
@@ -58,7 +63,12 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.shared.lock().working.remove(&object(&self.request));
+        let mut state = self.shared.lock();
+        match object(&self.request) {
+            Some(object) => drop(state.working.remove(&object)),
+            None => state.moving = state.moving.saturating_sub(1),
+        }
+        drop(state);
         self.shared.changed.notify_waiters();
     }
 }
@@ -86,37 +96,71 @@ impl State {
         self.due.insert(place, request);
     }
 
-    /// Takes the first due request whose object no worker has.
+    /// Takes the first due request whose object no worker has. Requests with consumers come last,
+    /// until they have waited for a while.
     fn take(&mut self, now: Instant) -> Option<Request> {
         let ready = self.due.iter().take_while(|((at, _), _)| *at <= now);
-        let (place, _) = ready
-            .into_iter()
-            .find(|(_, request)| !self.working.contains(&object(request)))?;
-        let place = *place;
-        let request = self.due.remove(&place)?;
+        let (mut found, mut last) = (None, None);
+        for (place, request) in ready {
+            let is_urgent = request.consumers.is_empty() || place.0 + PATIENCE <= now;
+            match is_urgent {
+                true if self.is_free(request) => {
+                    found = Some(*place);
+                    break;
+                }
+                false if last.is_none() => last = Some(*place),
+                _ => {}
+            }
+        }
+        let request = self.due.remove(&found.or(last)?)?;
         self.waiting.remove(&key(&request));
-        self.working.insert(object(&request));
+        match object(&request) {
+            Some(object) => drop(self.working.insert(object)),
+            None => self.moving += 1,
+        }
         Some(request)
+    }
+
+    /// Returns whether no worker has the object of a request.
+    fn is_free(&self, request: &Request) -> bool {
+        object(request).is_none_or(|object| !self.working.contains(&object))
+    }
+
+    /// Returns whether no worker is busy.
+    fn is_unused(&self) -> bool {
+        self.working.is_empty() && self.moving == 0
     }
 
     /// Returns the time of the next request whose object no worker has.
     fn next_time(&self) -> Option<Instant> {
         self.due
             .iter()
-            .find(|(_, request)| !self.working.contains(&object(request)))
+            .find(|(_, request)| self.is_free(request))
             .map(|((at, _), _)| *at)
     }
 }
 
 fn key(request: &Request) -> Key {
     let Request {
-        hub, object, token, ..
+        hub,
+        object,
+        token,
+        consumers,
+        ..
     } = request;
-    (hub.clone(), object.clone(), token.clone())
+    (
+        hub.clone(),
+        object.clone(),
+        token.clone(),
+        consumers.clone(),
+    )
 }
 
-fn object(request: &Request) -> (String, ObjectRef) {
-    (request.hub.clone(), request.object.clone())
+/// Returns the object that a worker has while it works on a request: none if the request is for the
+/// consumers of a source.
+fn object(request: &Request) -> Option<(String, ObjectRef)> {
+    let has_step = request.consumers.is_empty();
+    has_step.then(|| (request.hub.clone(), request.object.clone()))
 }
 
 impl LocalQueue {
@@ -180,13 +224,13 @@ impl LocalQueue {
     pub fn is_quiet(&self) -> bool {
         let state = self.shared.lock();
         let now = Instant::now();
-        state.working.is_empty() && state.due.keys().next().is_none_or(|(at, _)| *at > now)
+        state.is_unused() && state.due.keys().next().is_none_or(|(at, _)| *at > now)
     }
 
     /// Returns whether no worker is busy and no request waits.
     pub fn is_idle(&self) -> bool {
         let state = self.shared.lock();
-        state.due.is_empty() && state.working.is_empty()
+        state.due.is_empty() && state.is_unused()
     }
 }
 
@@ -270,6 +314,37 @@ mod tests {
             .unwrap();
         queue.next().await.unwrap();
         assert_eq!(start.elapsed().as_secs(), 30 + 15 * 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_with_consumers_come_last_and_have_no_object() {
+        let queue = LocalQueue::new(100);
+        let of = |consumer: &str| Request {
+            consumers: vec![request(consumer, Cause::Source).object],
+            ..request("source", Cause::Source)
+        };
+        let (first, second) = (of("a"), of("b"));
+        let (source, c) = (request("source", Cause::Push), request("c", Cause::Source));
+        let all = [&first, &second, &first, &source, &c];
+        let all = all.map(|request| (request.clone(), Duration::ZERO));
+        queue.send(all.to_vec()).await.unwrap();
+        let mut busy = Vec::new();
+        for expected in [&source, &c, &first, &second] {
+            let work = queue.next().await.unwrap();
+            assert_eq!(work.request(), expected);
+            busy.push(work);
+        }
+        assert!(!queue.is_quiet(), "workers move revisions");
+        drop(busy);
+        assert!(queue.is_idle());
+        // After a while, it is no longer overtaken.
+        queue
+            .send(vec![(first.clone(), Duration::ZERO)])
+            .await
+            .unwrap();
+        tokio::time::sleep(PATIENCE).await;
+        queue.send(vec![(c, Duration::ZERO)]).await.unwrap();
+        assert_eq!(queue.next().await.unwrap().request(), &first);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ::cel::common::types::{STRING_TYPE, Type};
 use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env};
-use driftless_cel::functions::{string, text, truth};
+use driftless_cel::arguments::text;
+use driftless_cel::functions::{string, truth};
 
 use crate::authorization::{Attributes, decide};
 use crate::expressions::own_type::{own, own_type};

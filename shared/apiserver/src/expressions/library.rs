@@ -6,7 +6,8 @@ use ::cel::common::types::{CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, ST
 use ::cel::common::value::{CowVal, Val};
 use ::cel::parser::Macro;
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
-use driftless_cel::functions::{self, integer, items, number, string, text, truth};
+use driftless_cel::arguments::{items, number, text};
+use driftless_cel::functions::{self, integer, string, truth};
 use driftless_cel::tree::UNUSED;
 use driftless_go::Error as GoError;
 use driftless_manifest::pointer;

@@ -26,8 +26,8 @@ const LIMITS: Limits = Limits {
     steps: 40_000_000,
 };
 
-/// The limits of all rules that one object is checked with, and of all expressions of one policy for
-/// one request.
+/// The limits of all rules that one object is checked with, and of all expressions of one policy
+/// for one request.
 const CHECK_FUEL: FuelLimits = FuelLimits {
     steps: 100_000_000,
     ..FuelLimits::NONE

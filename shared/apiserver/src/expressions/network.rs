@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use ::cel::common::types::{CelList, CelMap, CelString, STRING_TYPE, Type};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
-use driftless_cel::functions::{integer, string, text, truth};
+use driftless_cel::arguments::text;
+use driftless_cel::functions::{integer, string, truth};
 
 use super::own_type::{own, own_type};
 

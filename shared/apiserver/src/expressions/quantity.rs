@@ -3,7 +3,8 @@
 use ::cel::common::types::{CelDouble, INT_TYPE, STRING_TYPE, Type};
 use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env, ExecutionError};
-use driftless_cel::functions::{integer, number, text, truth};
+use driftless_cel::arguments::{number, text};
+use driftless_cel::functions::{integer, truth};
 
 use super::own_type::{own, own_type};
 use crate::values::quantity;

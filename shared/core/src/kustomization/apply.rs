@@ -1,12 +1,12 @@
 //! Applies a build to a cluster: stage by stage, kind by kind, and only the objects that differ.
 
-use super::live_objects::LiveObjects;
+use super::live_objects::{Known, LiveObjects};
 use driftless_flux::{KUSTOMIZE_CONTROLLER, Kustomization, parse_rfc3339, reason};
 use driftless_kernel::applier::Strategy;
 use driftless_kernel::concurrent;
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::{Class, Failure};
-use driftless_kernel::ports::{ErrorKind, Patch, PortError, Resource};
+use driftless_kernel::ports::{ErrorKind, Patch, PortError, Resource, Values};
 use driftless_kernel::target::objects::{CONCURRENCY, Item, by_kind};
 use driftless_kernel::target::polling::{self, NotEstablished, Pauses};
 use driftless_kernel::target::{self, Target};
@@ -48,7 +48,7 @@ pub async fn apply(
     target: &Target,
     owner: &Kustomization,
     objects: Vec<Object>,
-    known: &Inventory,
+    known: Known<'_>,
     ignore: &IgnoreRules,
 ) -> Report {
     let mut report = Report::default();
@@ -75,11 +75,16 @@ pub async fn apply(
             break;
         }
         for group in by_kind(&items) {
-            let work = group
-                .iter()
-                .map(|item| apply_one(context, target, owner, item, &live, ignore).boxed());
-            for (object, result) in concurrent::run(CONCURRENCY, work.collect()).await {
-                report.add(context, owner, object, result, &live);
+            let job = Job {
+                context,
+                target,
+                owner,
+                live: &live,
+                ignore,
+            };
+            let outdated = job.run(group, &mut report).await;
+            if !outdated.is_empty() {
+                job.run_again(outdated, known.inventory, &mut report).await;
             }
             if report.failure.is_some() {
                 break;
@@ -94,6 +99,72 @@ pub async fn apply(
         }
     }
     report
+}
+
+/// The apply of objects whose live state is known.
+#[derive(Clone, Copy)]
+struct Job<'j, 'c> {
+    context: &'j Context<'c>,
+    target: &'j Target,
+    owner: &'j Kustomization,
+    live: &'j LiveObjects,
+    ignore: &'j IgnoreRules,
+}
+
+impl Job<'_, '_> {
+    /// Applies objects and reports them. Returns those that were not read and that have changed
+    /// since.
+    async fn run(self, items: &[Item], report: &mut Report) -> Vec<Item> {
+        let work = items.iter().map(|item| async move {
+            let (target, live) = (self.target, self.live.get(&item.object));
+            let is_remembered = self.live.is_remembered(&item.object);
+            let version = live.filter(|_| is_remembered);
+            let version = version.map(|live| live.meta("resourceVersion"));
+            let change = change(
+                self.context,
+                target,
+                self.owner,
+                item,
+                live,
+                self.ignore,
+                version,
+            );
+            (item, change.await)
+        });
+        let work = work.map(|one| one.boxed());
+        let mut outdated = Vec::new();
+        for (item, result) in concurrent::run(CONCURRENCY, work.collect()).await {
+            match result {
+                Err(failed)
+                    if self.live.is_remembered(&item.object) && failed.may_be_outdated() =>
+                {
+                    outdated.push(item.clone());
+                }
+                result => report.add(self.context, self.owner, &item.object, result, self.live),
+            }
+        }
+        outdated
+    }
+
+    /// Reads objects and applies them.
+    async fn run_again(self, mut items: Vec<Item>, inventory: &Inventory, report: &mut Report) {
+        let applied = &Values::new();
+        let known = Known { inventory, applied };
+        let live = LiveObjects::read(self.target, self.owner, &items, known, self.ignore).await;
+        let live = match live {
+            Ok(live) => live,
+            Err(failure) => return report.fail(failure),
+        };
+        let kept = live.keep_living_owners(self.context, self.owner, &mut items);
+        if let Err(failure) = kept.await {
+            return report.fail(failure);
+        }
+        let job = Job {
+            live: &live,
+            ..self
+        };
+        job.run(&items, report).await;
+    }
 }
 
 impl Report {
@@ -169,6 +240,11 @@ impl From<PortError> for NotApplied {
 }
 
 impl NotApplied {
+    /// Returns whether the reason may be that the object has changed since it was read.
+    fn may_be_outdated(&self) -> bool {
+        !matches!(self.error.kind, ErrorKind::Denied | ErrorKind::RateLimited)
+    }
+
     /// Converts an error of the first write.
     fn by_write(error: PortError) -> Self {
         Self {
@@ -213,20 +289,8 @@ fn apply_failure(object: &Object, error: &PortError) -> Failure {
     Failure::port(reason::FAILED, error).context(message)
 }
 
-async fn apply_one<'i>(
-    context: &Context<'_>,
-    target: &Target,
-    owner: &Kustomization,
-    item: &'i Item,
-    live: &LiveObjects,
-    ignore: &IgnoreRules,
-) -> (&'i Object, Result<(Action, Option<Object>), NotApplied>) {
-    let live = live.get(&item.object);
-    let result = change(context, target, owner, item, live, ignore).await;
-    (&item.object, result)
-}
-
-/// Brings one object to its desired state.
+/// Brings one object to its desired state. If the live object was not read, `version` is its known
+/// resourceVersion, and the API server refuses the write if it has another one.
 async fn change(
     context: &Context<'_>,
     target: &Target,
@@ -234,6 +298,7 @@ async fn change(
     item: &Item,
     live: Option<&Object>,
     ignore: &IgnoreRules,
+    version: Option<&str>,
 ) -> Result<(Action, Option<Object>), NotApplied> {
     let Item { object, resource } = item;
     let policy = Policy::of(object);
@@ -261,6 +326,12 @@ async fn change(
     }
     let payload = left.and_then(|before| ignore.payload(object, before, KUSTOMIZE_CONTROLLER));
     let payload = payload.as_ref().unwrap_or(object);
+    let version = version.map(|known| match &cleaned {
+        Some(cleaned) => cleaned.meta("resourceVersion"),
+        None => known,
+    });
+    let conditional = version.map(|version| with_version(payload, version));
+    let payload = conditional.as_ref().unwrap_or(payload);
     let applier = target.applier(Strategy::KUSTOMIZE);
     match applier.apply(resource, payload).await {
         Ok(new) => Ok(after_write(target, item, live, new).await?),
@@ -273,6 +344,15 @@ async fn change(
         }
         Err(error) => Err(NotApplied::by_write(error)),
     }
+}
+
+/// Returns an object whose apply is refused if the live object has another resourceVersion.
+fn with_version(object: &Object, version: &str) -> Object {
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.as_map_mut().get_mut("metadata") {
+        metadata.insert("resourceVersion".to_owned(), version.into());
+    }
+    object
 }
 
 /// Checks whether an apply would change nothing: by the live object if that is sufficient, else by
@@ -307,6 +387,8 @@ async fn after_write(
         Some(live) if live.meta("resourceVersion") == new.meta("resourceVersion") => {
             Ok((Action::Unchanged, Some(new)))
         }
+        // The live object was not read, and is gone.
+        Some(live) if live.meta("uid") != new.meta("uid") => Ok((Action::Created, Some(new))),
         Some(_) => Ok((Action::Configured, Some(new))),
         None if !Policy::of(&item.object).takes_over(&new) => Ok((first_action(&new), Some(new))),
         None => {

@@ -39,6 +39,8 @@ pub struct BuildResult {
 /// The reason that a build stopped.
 #[derive(Debug)]
 pub enum BuildStop {
+    /// The build must run again when the tree has the contents of these files.
+    NeedsFiles(Vec<TreePath>),
     /// The build must run again with this remote base or file in the tree.
     Needs(Remote),
     /// The build must run again when key services have decrypted these data keys.
@@ -65,14 +67,34 @@ pub fn build(
     inputs: &Inputs,
     remote: bool,
 ) -> Result<BuildResult, BuildStop> {
-    let built = on_large_stack(|| render_and_substitute(tree, kustomization, inputs, remote));
-    with_keys(inputs, built)
+    let reader = reader(tree, inputs);
+    let built = on_large_stack(|| render_and_substitute(&reader, kustomization, inputs, remote));
+    complete(&reader, inputs, built).map(|objects| BuildResult {
+        objects,
+        read_set: reader.into_read_set(),
+        has_remote_files: false,
+    })
 }
 
-/// Returns the result of a build, or the data keys that it needs: without them it has read
-/// encrypted files.
-fn with_keys<T>(inputs: &Inputs, built: Result<T, BuildStop>) -> Result<T, BuildStop> {
+fn reader<'t>(tree: &'t FileTree, inputs: &'t Inputs) -> Reader<'t> {
+    match &inputs.decryptor {
+        Some(decryptor) => Reader::with_filter(tree, decryptor),
+        None => Reader::new(tree),
+    }
+}
+
+/// Returns the result of a build, or what it lacks: the files that the tree does not have yet, or
+/// the data keys of encrypted files.
+fn complete<T>(
+    reader: &Reader<'_>,
+    inputs: &Inputs,
+    built: Result<T, BuildStop>,
+) -> Result<T, BuildStop> {
     let wanted = inputs.decryptor.as_ref().map(Decryptor::take_wanted);
+    let missing = reader.missing();
+    if !missing.is_empty() {
+        return Err(BuildStop::NeedsFiles(missing));
+    }
     match wanted.unwrap_or_default() {
         keys if keys.is_empty() || matches!(built, Err(BuildStop::Needs(_))) => built,
         keys => Err(BuildStop::NeedsKeys(keys)),
@@ -80,25 +102,16 @@ fn with_keys<T>(inputs: &Inputs, built: Result<T, BuildStop>) -> Result<T, Build
 }
 
 fn render_and_substitute(
-    tree: &FileTree,
+    reader: &Reader<'_>,
     kustomization: &Kustomization,
     inputs: &Inputs,
     remote: bool,
-) -> Result<BuildResult, BuildStop> {
-    let reader = match &inputs.decryptor {
-        Some(decryptor) => Reader::with_filter(tree, decryptor),
-        None => Reader::new(tree),
-    };
+) -> Result<Vec<Object>, BuildStop> {
     let fuel = substitute::fuel(&inputs.fuel);
-    let objects = render(&reader, kustomization, inputs, remote)?
+    let objects = render(reader, kustomization, inputs, remote)?
         .into_iter()
-        .map(|object| substitute_variables(object, kustomization, inputs, &fuel))
-        .collect::<Result<_, Failure>>()?;
-    Ok(BuildResult {
-        objects,
-        read_set: reader.into_read_set(),
-        has_remote_files: false,
-    })
+        .map(|object| substitute_variables(object, kustomization, inputs, &fuel));
+    Ok(objects.collect::<Result<_, Failure>>()?)
 }
 
 /// Returns the variables that a build names and that have no value and no default.
@@ -111,16 +124,13 @@ pub fn unset(
     inputs: &Inputs,
     remote: bool,
 ) -> Result<BTreeSet<String>, BuildStop> {
-    let reader = match &inputs.decryptor {
-        Some(decryptor) => Reader::with_filter(tree, decryptor),
-        None => Reader::new(tree),
-    };
+    let reader = reader(tree, inputs);
     let unset = on_large_stack(|| {
         let objects = render(&reader, kustomization, inputs, remote)?;
         let unset = |object| substitute::unset(object, &inputs.variables);
         Ok(objects.iter().flat_map(unset).collect())
     });
-    with_keys(inputs, unset)
+    complete(&reader, inputs, unset)
 }
 
 /// Renders the objects, decrypted and not yet substituted.
@@ -358,6 +368,7 @@ mod tests {
         match super::build(tree, owner, inputs, false) {
             Ok(built) => Ok(built),
             Err(BuildStop::Failed(failure)) => Err(failure),
+            Err(BuildStop::NeedsFiles(files)) => panic!("{files:?} are not loaded"),
             Err(BuildStop::Needs(remote)) => panic!("{remote:?} is not allowed"),
             Err(BuildStop::NeedsKeys(keys)) => panic!("{keys:?} are not there"),
         }
@@ -439,7 +450,7 @@ mod tests {
         let enough = inputs(100_000);
         build(&tree, &apps, &enough).unwrap();
         let spent = 100_000 - enough.fuel.left().steps;
-        // Each build is a part of its own, and the fuel is that of all of them.
+        // Each build is a separate part, and the fuel is that of all of them.
         build(&tree, &apps, &enough).unwrap();
         assert_eq!(100_000 - enough.fuel.left().steps, 2 * spent);
         // The substitution is the last part.

@@ -2,18 +2,21 @@
 //! in a large build.
 
 use super::applying_user::ApplyingUser;
-use driftless_flux::{FluxKind, Kustomization, ObjectRef, SOURCE_WATCHER, reason};
+use driftless_flux::{
+    FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, SOURCE_WATCHER, reason,
+};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::ports::{ErrorKind, Values};
 use driftless_kernel::target::Target;
 use driftless_kernel::target::objects::{self, Denied, Item};
 use driftless_manifest::{Object, ObjectId};
 use driftless_plans::apply::annotations::Policy;
+use driftless_plans::apply::change_detection::{self, Drift};
 use driftless_plans::apply::ignore_rules::IgnoreRules;
 use driftless_plans::inventory::Inventory;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use driftless_flux::{
     KUSTOMIZATION_NAME as OWNER_NAME, KUSTOMIZATION_NAMESPACE as OWNER_NAMESPACE,
@@ -28,12 +31,25 @@ pub(super) fn selector(owner: &Kustomization) -> String {
 
 /// The live objects of a build.
 #[derive(Default)]
-pub struct LiveObjects(BTreeMap<ObjectId, Object>);
+pub struct LiveObjects {
+    objects: BTreeMap<ObjectId, Object>,
+    /// The objects that were not read: they are as the last apply left them.
+    remembered: BTreeSet<ObjectId>,
+}
+
+/// The knowledge of objects before they are read.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The objects that were applied before.
+    pub inventory: &'a Inventory,
+    /// Objects as the last apply left them, as JSON.
+    pub applied: &'a Values,
+}
 
 impl LiveObjects {
-    /// Reads the live state of every item that may exist. Objects that are not in the inventory are
-    /// read only if a rule leaves fields of them to others: the response to their apply has the
-    /// whole object anyway.
+    /// Reads the live state of every item that may exist, except of those that are known. Objects
+    /// that are not in the inventory are read only if a rule leaves fields of them to others: the
+    /// response to their apply has the whole object anyway.
     ///
     /// # Errors
     /// The cluster cannot be reached. A user that may not read applies without the live state.
@@ -41,22 +57,43 @@ impl LiveObjects {
         target: &Target,
         owner: &Kustomization,
         items: &[Item],
-        known: &Inventory,
+        known: Known<'_>,
         ignore: &IgnoreRules,
     ) -> Result<Self, Failure> {
+        let remembered: BTreeMap<ObjectId, Object> = items
+            .iter()
+            .filter_map(|item| {
+                let id = item.object.id();
+                let document = serde_json::from_str(known.applied.get(&id)?).ok()?;
+                let live = Object::new(document).ok()?;
+                (!is_outdated(&item.object, &live)).then_some((id, live))
+            })
+            .collect();
         let requested = items.iter().filter(|item| {
-            known.contains(&item.object.id())
+            let id = item.object.id();
+            let may_exist = known.inventory.contains(&id)
                 || Policy::of(&item.object).needs_live()
-                || !ignore.paths(&item.object).is_empty()
+                || !ignore.paths(&item.object).is_empty();
+            may_exist && !remembered.contains_key(&id)
         });
         let live = objects::read(target, requested, &selector(owner), Denied::Unknown).await;
-        let live = live.map_err(|error| Failure::port(reason::FAILED, &error))?;
-        Ok(Self(live))
+        let mut objects = live.map_err(|error| Failure::port(reason::FAILED, &error))?;
+        let ids = remembered.keys().cloned().collect();
+        objects.extend(remembered);
+        Ok(Self {
+            objects,
+            remembered: ids,
+        })
     }
 
     /// Returns the live object of a desired one.
     pub fn get(&self, desired: &Object) -> Option<&Object> {
-        self.0.get(&desired.id())
+        self.objects.get(&desired.id())
+    }
+
+    /// Returns whether an object was not read, so that a write must carry its resourceVersion.
+    pub(super) fn is_remembered(&self, desired: &Object) -> bool {
+        self.remembered.contains(&desired.id())
     }
 
     /// Keeps the owner labels of existing Kustomizations. Two Kustomizations may render the same
@@ -99,6 +136,23 @@ impl LiveObjects {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns whether a write with the remembered resourceVersion is likely to be refused: the
+/// manifest has changed, and a controller writes the status of the object.
+fn is_outdated(desired: &Object, remembered: &Object) -> bool {
+    let status = remembered.pointer("/status");
+    let drift = || change_detection::compare(desired, remembered, KUSTOMIZE_CONTROLLER);
+    status.is_some_and(has_value) && drift() != Drift::Unchanged
+}
+
+fn has_value(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Object(fields) => fields.values().any(has_value),
+        Value::Array(values) => values.iter().any(has_value),
+        _ => true,
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Memory {
     pub target: Value,
     /// The fingerprints of our fields of each applied object, by inventory id.
     pub applied: BTreeMap<String, AppliedState>,
+    /// The name of the last apply; a process that has kept the live objects under it knows them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub live: String,
     /// An unfinished wait for health.
     pub wait: Option<HealthWait>,
     /// A prune that waits for children, if there is one.

@@ -11,10 +11,12 @@ mod health;
 mod heirs;
 pub mod inputs;
 mod keys;
+mod known_objects;
 pub mod live_objects;
 pub mod memory;
 pub mod opening;
 mod peers;
+mod prefetch;
 mod prune;
 mod prune_gate;
 pub mod remote;
@@ -30,14 +32,16 @@ use driftless_flux::{
 use driftless_kernel::context::Context;
 use driftless_kernel::driver::{self, Reconciler, Report};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::ports::{Cause, ErrorKind};
 use driftless_kernel::target::objects::{self, Denied, Item};
 use driftless_kernel::target::{self, Target};
-use driftless_manifest::{Gvk, Object, ObjectId};
+use driftless_manifest::{Gvk, Object, ObjectId, TreePath};
 use driftless_plans::apply::ignore_rules::IgnoreRules;
 use driftless_plans::apply::plan::{Action, Change};
 use driftless_plans::inventory::{Eligibility, Inventory, eligibility};
-use driftless_source::{artifact, lookup};
+use driftless_source::files::{self, Files};
+use driftless_source::{artifact, lookup, touched};
+use live_objects::Known;
 use memory::{HealthWait, Memory};
 use prune::Prune;
 use prune_gate::{Gate, PruneDecision, WaitForChildren};
@@ -72,6 +76,7 @@ impl Reconciler for Kustomizations {
         }
         let mut progress = Progress::new(context, owner, memory);
         match run(context, &mut progress).await {
+            Ok(RunEnd::Deferred) => progress.defer(),
             Ok(end) => progress.succeed(context, end),
             Err(failure) => progress.fail(context, failure),
         }
@@ -111,6 +116,8 @@ pub enum RunEnd {
     },
     /// Applied, but these objects are not healthy yet.
     Waiting(String),
+    /// More than the revision changes, which this step may not do.
+    Deferred,
 }
 
 async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEnd, Failure> {
@@ -123,7 +130,8 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         .map_err(invalid)?;
     let ignore = ignore_rules(&owner)
         .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
-    let (source, artifact) = find_artifact(context, &owner).await?;
+    let found = find_artifact(context, &owner).await?;
+    let artifact = found.artifact.clone();
     progress.revision(&artifact);
     deps::check(context, &owner, &artifact).await?;
     progress.stage = Stage::Building;
@@ -136,6 +144,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let target = connected?;
 
     if same_inputs
+        && !context.only_moves_revision
         && let Some(wait) = progress
             .memory
             .wait
@@ -159,9 +168,14 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         || !owner.status.conditions.is_true("Ready");
     // What a remote base has now, only a build can find.
     let needs_build = context.is_rehearsal && progress.memory.has_remote_files;
-    if !is_touched && !needs_build && has_same_files(context, progress, &source, &artifact).await? {
+    let mut opened = None;
+    let is_same = !is_touched
+        && !needs_build
+        && has_same_files(context, progress, &found, &mut opened).await?;
+    if is_same {
         // No file of the build has changed: only the revision moves, and no object is rendered.
         progress.is_untouched = true;
+        keep_reads(context, progress);
         progress.digest = progress.last_digest();
         if context.is_rehearsal {
             let since = context.ports.clock.now();
@@ -172,11 +186,22 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
             prune: PruneState::Finished,
         });
     }
-    let tree = artifact::load_of(context, &source, &artifact).await;
-    let tree = tree.map_err(artifact_failure)?;
-    let built = remote::build(context, tree, &owner, inputs).await?;
+    if context.only_moves_revision {
+        return Ok(RunEnd::Deferred);
+    }
+    let mut files = match opened {
+        Some(files) => files,
+        None => found.open(context).await?,
+    };
+    // Mostly, the build reads what the last one has read.
+    let loaded = files.load_for(context, progress.memory.read_set.paths());
+    loaded.await.map_err(artifact_failure)?;
+    let built = remote::build(context, files, &owner, inputs).await?;
     let since = progress.health_since(context, &artifact);
-    let prune = apply_and_prune(context, progress, &target, &artifact, built, &ignore).await?;
+    let prune = apply_and_prune(
+        context, progress, &target, &artifact, built, &ignore, is_touched,
+    );
+    let prune = prune.await?;
     match prune {
         PruneState::Finished | PruneState::Waiting(_) => progress.memory.inputs = digest,
         // The next step prunes, whatever its cause: one that finds no changed file, or that only
@@ -184,31 +209,59 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         PruneState::Terminating | PruneState::Unfinished(_) => progress.memory.inputs.clear(),
     }
     progress.memory.artifact.clone_from(&artifact.digest);
+    keep_reads(context, progress);
     let end = check_health(context, progress, &target, since).await?;
     Ok(match end {
         RunEnd::Ready { is_checked, .. } => RunEnd::Ready { is_checked, prune },
-        waiting => waiting,
+        other => other,
     })
 }
 
+/// Keeps what the build has read outside of its path, for the steps of the source.
+fn keep_reads(context: &Context<'_>, progress: &Progress<'_>) {
+    if let Ok(own) = TreePath::secure_join(&progress.owner.spec.path) {
+        touched::keep_reads(context, &own, progress.memory.read_set.paths());
+    }
+}
+
 /// Checks whether the artifact has the same files of the build as the last one. The digest of the
-/// artifact decides if it is the same.
+/// artifact decides if it is the same; otherwise its files are `opened`.
 async fn has_same_files(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
-    source: &ObjectRef,
-    artifact: &ArtifactStatus,
+    found: &SourceArtifact,
+    opened: &mut Option<Files>,
 ) -> Result<bool, Failure> {
+    let artifact = &found.artifact;
     if progress.memory.artifact == artifact.digest {
         return Ok(true);
     }
-    let index = artifact::index_of(context, source, artifact).await;
-    let index = index.map_err(artifact_failure)?;
-    let is_same = progress.memory.read_set.is_unchanged_in(&index);
+    let files = found.open(context).await?;
+    let is_same = progress.memory.read_set.is_unchanged_in(files.index());
     if is_same {
         progress.memory.artifact.clone_from(&artifact.digest);
     }
+    *opened = Some(files);
     Ok(is_same)
+}
+
+/// The artifact of a Kustomization's source.
+struct SourceArtifact {
+    source: ObjectRef,
+    artifact: ArtifactStatus,
+    /// True if it is from the record of the source, so that its steps have stored it.
+    is_stored: bool,
+}
+
+impl SourceArtifact {
+    /// Opens the files.
+    async fn open(&self, context: &Context<'_>) -> Result<Files, Failure> {
+        let files = match self.is_stored {
+            true => files::open_stored(context, &self.source, &self.artifact).await,
+            false => files::open_of(context, &self.source, &self.artifact).await,
+        };
+        files.map_err(artifact_failure)
+    }
 }
 
 /// Checks whether the step's cause or a user's request demands a full step; after a push the files
@@ -246,10 +299,12 @@ fn artifact_failure(error: driftless_kernel::ports::PortError) -> Failure {
     }
 }
 
+/// Returns the newest artifact of the source. If the source itself queued this step, the record of
+/// the source has it; otherwise the source is read, which may be gone.
 async fn find_artifact(
     context: &Context<'_>,
     owner: &Kustomization,
-) -> Result<(ObjectRef, ArtifactStatus), Failure> {
+) -> Result<SourceArtifact, Failure> {
     let source: ObjectRef = owner
         .source()
         .map_err(|message| Failure::terminal(reason::ARTIFACT_FAILED, message))?;
@@ -259,6 +314,15 @@ async fn find_artifact(
             source.kind, source.namespace, source.name
         );
         return Err(Failure::terminal(reason::ACCESS_DENIED, message));
+    }
+    if context.cause == Cause::Source
+        && let Some(artifact) = artifact::stored_by(context, &source).await?
+    {
+        return Ok(SourceArtifact {
+            source,
+            artifact,
+            is_stored: true,
+        });
     }
     let Some(object) = lookup::find(context, &source).await? else {
         return Err(Failure::waiting(
@@ -272,7 +336,11 @@ async fn find_artifact(
             format!("Source artifact not found: '{source}' has no artifact yet"),
         )
     })?;
-    Ok((source, artifact))
+    Ok(SourceArtifact {
+        source,
+        artifact,
+        is_stored: false,
+    })
 }
 
 /// Returns a digest of everything except the files that decides what is applied and where. Values
@@ -288,6 +356,7 @@ fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
 }
 
 /// Applies the build and prunes the objects that it no longer has; returns the state of the prune.
+/// Unless it `reads_live`, objects that are as the last apply left them are not read.
 async fn apply_and_prune(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
@@ -295,6 +364,7 @@ async fn apply_and_prune(
     artifact: &ArtifactStatus,
     built: BuildResult,
     ignore: &IgnoreRules,
+    reads_live: bool,
 ) -> Result<PruneState, Failure> {
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
@@ -333,7 +403,22 @@ async fn apply_and_prune(
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
     let enables_accounts = !target.remote && objects.iter().any(capsule::concerns);
-    let mut applied = apply::apply(context, target, &owner, objects, &old, ignore).await;
+    let remembered = match reads_live {
+        true => Arc::default(),
+        false => known_objects::recall(context, target, &owner, progress.memory),
+    };
+    let known = Known {
+        inventory: &old,
+        applied: &remembered,
+    };
+    let mut applied = apply::apply(context, target, &owner, objects, known, ignore).await;
+    known_objects::keep(
+        context,
+        target,
+        &owner,
+        progress.memory,
+        applied.live.values(),
+    );
     progress.changes(&applied, target.remote);
     let changed_account = |change: &Change| {
         change.id.kind == "ServiceAccount"

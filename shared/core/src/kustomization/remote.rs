@@ -1,8 +1,9 @@
-//! The parts of a build that come over the network: each remote base or file is fetched if the hub
-//! allows it and put into the tree, data keys are decrypted by key services, and the build runs
-//! again.
+//! The parts of a build that need I/O: files of the artifact are loaded, each remote base or file
+//! is fetched if the hub allows it and put into the tree, data keys are decrypted by key services,
+//! and the build runs again.
 
 use super::build::{self, BuildResult, BuildStop, Inputs};
+use super::prefetch;
 use driftless_flux::{GitReference, Kustomization, reason};
 use driftless_kernel::context::Context;
 use driftless_kernel::credentials::LoginHint;
@@ -13,6 +14,7 @@ use driftless_kernel::ports::{
 };
 use driftless_kustomize::Remote;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
+use driftless_source::files::Files;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +35,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Those of [`build::build`], and remote bases and files that cannot be fetched.
 pub async fn build(
     context: &Context<'_>,
-    tree: Arc<FileTree>,
+    files: Files,
     owner: &Kustomization,
     inputs: Arc<Inputs>,
 ) -> Result<BuildResult, Failure> {
-    let files = tree.clone();
-    let (mut built, tree) = with_parts(context, tree, owner, inputs, build::build).await?;
-    built.has_remote_files = !Arc::ptr_eq(&files, &tree);
+    let (mut built, remotes) = with_parts(context, files, owner, inputs, build::build).await?;
+    built.has_remote_files = remotes > 0;
     Ok(built)
 }
 
@@ -49,27 +50,27 @@ pub async fn build(
 /// Those of [`build()`].
 pub async fn unset(
     context: &Context<'_>,
-    tree: Arc<FileTree>,
+    files: Files,
     owner: &Kustomization,
     inputs: Arc<Inputs>,
 ) -> Result<BTreeSet<String>, Failure> {
-    let (unset, _) = with_parts(context, tree, owner, inputs, build::unset).await?;
+    let (unset, _) = with_parts(context, files, owner, inputs, build::unset).await?;
     Ok(unset)
 }
 
 /// A build: it gets the files, the object, the inputs, and whether entries may be URLs.
 type Work<T> = fn(&FileTree, &Kustomization, &Inputs, bool) -> Result<T, BuildStop>;
 
-/// Runs `work` on the files, and again after each remote base or file that it needs was fetched,
-/// and after key services have decrypted the data keys that it needs. Returns its result, and the
-/// files with those that were fetched.
+/// Runs `work` on the files, and again after files that it needs were loaded, after each remote
+/// base or file that it needs was fetched, and after key services have decrypted the data keys that
+/// it needs. Returns its result, and the number of remote bases and files.
 async fn with_parts<T: Send + 'static>(
     context: &Context<'_>,
-    mut tree: Arc<FileTree>,
+    mut files: Files,
     owner: &Kustomization,
     inputs: Arc<Inputs>,
     work: Work<T>,
-) -> Result<(T, Arc<FileTree>), Failure> {
+) -> Result<(T, usize), Failure> {
     let owner = Arc::new(owner.clone());
     let settings = &context.hub.settings;
     let namespace = &context.id.namespace;
@@ -81,12 +82,17 @@ async fn with_parts<T: Send + 'static>(
     };
     let (mut remotes, mut rounds) = (0, 0);
     loop {
-        let (files, owner, parts) = (tree.clone(), owner.clone(), inputs.clone());
+        let (tree, owner, parts) = (files.tree().clone(), owner.clone(), inputs.clone());
         let remote = settings.allow_remote_bases;
-        let build = move || work(&files, &owner, &parts, remote);
+        let build = move || work(&tree, &owner, &parts, remote);
         match context.ports.compute(build).await? {
-            Ok(done) => return Ok((done, tree)),
+            Ok(done) => return Ok((done, remotes)),
             Err(BuildStop::Failed(failure)) => return Err(failure),
+            Err(BuildStop::NeedsFiles(missing)) => {
+                let loaded = prefetch::load(context, &mut files, missing.clone()).await;
+                loaded.map_err(|error| Failure::port(reason::ARTIFACT_FAILED, &error))?;
+                check_loaded(&files, &missing)?;
+            }
             Err(BuildStop::Needs(_)) if remotes == MAX_REMOTES => {
                 let message = format!(
                     "the build names more than {MAX_REMOTES} remote bases and files, which is the limit"
@@ -95,7 +101,7 @@ async fn with_parts<T: Send + 'static>(
             }
             Err(BuildStop::Needs(needed)) => {
                 remotes += 1;
-                let fetched = hosts.fetch(&needed, Arc::make_mut(&mut tree)).await;
+                let fetched = hosts.fetch(&needed, files.tree_mut()).await;
                 fetched.map_err(|error| fetch_failure(&needed, &error, settings, namespace))?;
             }
             Err(BuildStop::NeedsKeys(_)) if rounds == MAX_KEY_ROUNDS => {
@@ -112,6 +118,20 @@ async fn with_parts<T: Send + 'static>(
                 }
             }
         }
+    }
+}
+
+/// Checks that a build gets the files that it has asked for, so that it ends.
+fn check_loaded(files: &Files, wanted: &[TreePath]) -> Result<(), Failure> {
+    match wanted
+        .iter()
+        .find(|path| files.tree().content(path).is_none())
+    {
+        Some(path) => {
+            let message = format!("the artifact has no content of '{path}'");
+            Err(Failure::retry(reason::ARTIFACT_FAILED, message))
+        }
+        None => Ok(()),
     }
 }
 

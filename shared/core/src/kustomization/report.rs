@@ -274,6 +274,16 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Ends a step that must do more than it may: another one is queued.
+    pub fn defer(self) -> driver::Report<Kustomization> {
+        driver::Report {
+            status: self.owner.status.clone(),
+            object: self.owner,
+            changed: Vec::new(),
+            end: driver::StepEnd::Deferred,
+        }
+    }
+
     /// Ends the step without a failure.
     pub fn succeed(mut self, context: &Context<'_>, end: RunEnd) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
@@ -281,6 +291,7 @@ impl<'a> Progress<'a> {
         self.report_changes(context);
         let mut outcome = Outcome::default();
         match end {
+            RunEnd::Deferred => return self.defer(),
             RunEnd::Waiting(open) => {
                 let message = self.progress_message("Running health checks");
                 let conditions = &mut self.new.conditions;

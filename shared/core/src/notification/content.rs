@@ -88,8 +88,8 @@ fn is_internal(key: &str) -> bool {
     key == meta_key::TOKEN || left_out.iter().any(|left| left.eq_ignore_ascii_case(key))
 }
 
-/// Returns the id of the commit status of an event; empty for a Provider that sets none. Charges the
-/// fuel of the step.
+/// Returns the id of the commit status of an event; empty for a Provider that sets none. Charges
+/// the fuel of the step.
 ///
 /// # Errors
 /// The expression of the Provider has no string as its result.

@@ -197,6 +197,7 @@ async fn unset(
         events: Recorder::default(),
         fuel: step_fuel(),
         is_rehearsal: false,
+        only_moves_revision: false,
     };
     let unset = variables::unset(&context, &owner).await.unwrap_or_default();
     let value = |name: String| (name.clone(), placeholder(&name));

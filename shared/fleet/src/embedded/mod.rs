@@ -127,7 +127,7 @@ impl World {
             notifiers: Arc::new(Offline),
             clock,
             compute: Arc::new(Inline),
-            unpacked: Arc::default(),
+            files: Arc::default(),
             read: Arc::default(),
             watches: Arc::default(),
             throttle: Arc::default(),

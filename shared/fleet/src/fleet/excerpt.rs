@@ -1,7 +1,7 @@
 //! The line of a file that an error is about, with a caret below the place.
 //!
-//! An excerpt repeats content, so it is shown only from a file that has no secret values as far as
-//! its text says. That is decided by the whole file and not by the line, and also for files that
+//! An excerpt repeats content, so it is shown only from a file that has no secret values as its
+//! text shows. That is decided by the whole file and not by the line, and also for files that
 //! cannot be parsed:
 //!
 //! - Each document names its `apiVersion` and `kind` at the beginning of a line, or the file is a
@@ -10,14 +10,14 @@
 //! - Nothing in it is a Secret, also no patch for one, and no `secretGenerator` and no
 //!   `stringData`.
 //! - Nothing in it is encrypted by SOPS, and it has no PEM block. The content is that of the
-//!   repository: what a build has decrypted is nowhere at hand here.
+//!   repository: this module never has what a build has decrypted.
 
 use driftless_fuel::Span;
 use driftless_kustomize::FILE_NAMES;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// What a file has that may have secret values.
+/// The marks of files that may have secret values.
 static SECRET: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r#"(?mi)\bkind["']?\s*:\s*["']?Secret|stringData|secretGenerator|\bENC\[|\bsops["']?\s*:|-----BEGIN"#,
@@ -66,7 +66,7 @@ mod tests {
     const OBJECT: &str =
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  a: b\n  a: hunter2\n";
 
-    fn shown(file: &str, text: &str) -> Option<String> {
+    fn excerpt_at_value(file: &str, text: &str) -> Option<String> {
         let line = text.lines().position(|line| line.contains("hunter2"));
         let line = line.map_or(0, |line| line + 1);
         excerpt(text.as_bytes(), &Span::new(file, line, 3))
@@ -75,11 +75,14 @@ mod tests {
     #[test]
     fn an_object_is_shown_with_a_caret() {
         let expected = " --> app.yaml:7:3\n  |\n7 |   a: hunter2\n  |   ^\n";
-        assert_eq!(shown("app.yaml", OBJECT).as_deref(), Some(expected));
+        assert_eq!(
+            excerpt_at_value("app.yaml", OBJECT).as_deref(),
+            Some(expected)
+        );
         let two = format!("# a comment\n---\n{OBJECT}---\n{OBJECT}");
-        assert!(shown("app.yaml", &two).is_some());
+        assert!(excerpt_at_value("app.yaml", &two).is_some());
         let list = "resources:\n- a.yaml\n- {hunter2: a\n";
-        assert!(shown("apps/kustomization.yaml", list).is_some());
+        assert!(excerpt_at_value("apps/kustomization.yaml", list).is_some());
         assert!(excerpt(OBJECT.as_bytes(), &Span::new("app.yaml", 7, 0)).is_none());
         assert!(excerpt(OBJECT.as_bytes(), &Span::new("app.yaml", 99, 1)).is_none());
     }
@@ -117,7 +120,7 @@ mod tests {
                 &format!("{OBJECT}items:\n- {{kind: Secret, a: b}}\n"),
             ),
         ] {
-            assert_eq!(shown(file, text), None, "{file}: {text}");
+            assert_eq!(excerpt_at_value(file, text), None, "{file}: {text}");
         }
     }
 }

@@ -122,8 +122,8 @@ fn of_change(change: &Change) -> String {
     out
 }
 
-/// Renders `FILE:LINE: WORD: ABOUT: MESSAGE`, without the parts that are empty, and the excerpt of the
-/// file.
+/// Renders `FILE:LINE: WORD: ABOUT: MESSAGE`, without the parts that are empty, and the excerpt of
+/// the file.
 fn line(word: &str, notice: &Notice) -> String {
     let place = notice.place.as_ref().map(ToString::to_string);
     let message = notice.message.replace('\n', " ");

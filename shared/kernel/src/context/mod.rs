@@ -58,6 +58,9 @@ pub struct Context<'a> {
     /// True if the sweep rehearses the step, to find whether it would do anything. The sweep itself
     /// compares the applied objects with their fingerprints.
     pub is_rehearsal: bool,
+    /// True if the object was listed for many steps, and the step may only move its revision: one
+    /// that must do more is queued, and reads the object again.
+    pub only_moves_revision: bool,
 }
 
 impl<'a> Context<'a> {
@@ -72,6 +75,7 @@ impl<'a> Context<'a> {
             events: Recorder::default(),
             fuel: step_fuel(),
             is_rehearsal: true,
+            only_moves_revision: false,
         }
     }
 }

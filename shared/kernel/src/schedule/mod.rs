@@ -277,6 +277,7 @@ fn own(request: &Request, cause: Cause, token: String, isolated: bool) -> Reques
         token: Some(token),
         isolated,
         received: None,
+        consumers: Vec::new(),
         ..request.clone()
     }
 }

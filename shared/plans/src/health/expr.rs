@@ -201,8 +201,8 @@ impl ReadyExpr {
 pub struct ResourceFilter(Expression);
 
 impl ResourceFilter {
-    /// Parses the expression. Evaluations charge the fuel of `step`. `has_claims` is true if deliveries have a token, whose claims the
-    /// expression may use.
+    /// Parses the expression. Evaluations charge the fuel of `step`. `has_claims` is true if
+    /// deliveries have a token, whose claims the expression may use.
     ///
     /// # Errors
     /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `res`,

@@ -1,6 +1,6 @@
 //! The sources of a generator: their artifacts, and the files of those that it reads.
 
-use crate::artifact;
+use crate::files;
 use crate::generated::Source;
 use crate::lookup::artifact_of;
 use driftless_flux::{ArtifactGenerator, ArtifactStatus, ObjectRef, reason};
@@ -76,7 +76,7 @@ pub(super) async fn load(
     let limits = FetchLimits::default();
     let (mut files, mut bytes, mut count) = (BTreeMap::new(), 0u64, 0usize);
     for one in observed.iter().filter(|one| used.contains(&*one.alias)) {
-        let tree = artifact::load_of(context, &one.id, &one.artifact).await;
+        let tree = files::load_of(context, &one.id, &one.artifact).await;
         let tree = tree.map_err(|error| {
             let place = format!("fetch sources failed: {}", one.id);
             Failure::port(reason::SOURCE_FETCH_FAILED, &error).context(place)
