@@ -2,9 +2,9 @@
 
 use ::cel::common::types::{CelBool, CelInt, CelString, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
-use ::cel::{DeclarationError, Env, ExecutionError, extensions};
+use ::cel::{DeclarationError, Env, extensions};
 
-use crate::arguments::{items, text};
+use crate::arguments::items;
 use crate::meter;
 
 /// The names of CEL's own types.

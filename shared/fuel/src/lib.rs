@@ -51,6 +51,7 @@
 //! | one pack of a Git server (`driftless_git::Limits`) | those of its bytes and objects: a step for 16 bytes, 40 for an object | 256 MiB unpacked | 300,000 objects | 500 deltas | 128 MiB packed, 32 submodules |
 //! | the checkout of a commit | one for each entry | 256 MiB | 100,000 files and directories | 256 directories | |
 //! | one archive (`driftless_kernel::ports::FetchLimits`) | those of its bytes and entries: a step for 16 bytes, 40 for an entry | 256 MiB of files, and headers | 200,000 entries, 100,000 files | | 800 times the packed size |
+//! | the packed files of an artifact, the pieces that a step reads | a step for 16 bytes | those of the archive | | | |
 //! | the files of a directory, of a local Git repository, or that GitHub sends singly (`FetchLimits`) | | 256 MiB | 100,000 | | |
 //! | the objects of a bucket (`FetchLimits`) | | 256 MiB | | | 100,000 objects |
 //! | the patterns of `.sourceignore` and `spec.ignore` with the files | 60,000,000: two for each directory of a path and pattern | | | | 2,000 patterns |
