@@ -7,7 +7,7 @@
 //!   [`Fuel`](driftless_fuel::Fuel) of its caller.
 //! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity; [`names`] and
 //!   [`labels`]: Kubernetes' rules for names, and label selectors; [`JsonPatch`], and
-//!   [`pointer`]: the keys in its paths.
+//!   [`pointer`](mod@pointer): the keys in its paths.
 //!
 //! Nothing here touches a disk, a clock or a network.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
