@@ -138,13 +138,23 @@ pub enum SubstituteError {
     /// The result is not valid YAML; a value with a quote, a colon or a bracket needs quotes around
     /// its `${…}`.
     #[error("envsubst error: YAMLToJSON: {0}; check the values for quotes, colons and brackets")]
-    Yaml(#[from] yaml::YamlError),
+    Yaml(#[source] yaml::YamlError),
     /// The result is no longer one object with a name and a kind.
     #[error("envsubst error: the substituted YAML is not a Kubernetes object: {0}")]
     Object(#[from] InvalidObject),
     /// A value added a second YAML document, or the only document is gone.
     #[error("envsubst error: the substituted YAML has {0} documents, expected one")]
     Documents(usize),
+}
+
+impl From<yaml::YamlError> for SubstituteError {
+    fn from(error: yaml::YamlError) -> Self {
+        match error.kind {
+            // The fuel of the build has run out: the YAML may be valid.
+            yaml::YamlErrorKind::Fuel(out) => out.into(),
+            _ => Self::Yaml(error),
+        }
+    }
 }
 
 /// Substitutes in one object.
