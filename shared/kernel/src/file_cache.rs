@@ -3,10 +3,10 @@
 //! Pieces are named by their content, so that the revisions of a source share those without a
 //! change.
 
+use crate::bounded_cache::BoundedCache;
 use crate::packed_files::{PackedIndex, Piece};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The most bytes of files and indexes that are kept in total.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -15,19 +15,10 @@ const OVERHEAD: u64 = 256;
 
 /// Indexes of artifacts and pieces of their files. Those that were used longest ago are dropped
 /// first.
-#[derive(Debug, Default)]
-pub struct FileCache(Mutex<Entries>);
+#[derive(Debug)]
+pub struct FileCache(BoundedCache<Name, Content>);
 
-#[derive(Debug, Default)]
-struct Entries {
-    kept: HashMap<Name, Entry>,
-    /// The entries by their last use.
-    order: BTreeMap<u64, Name>,
-    bytes: u64,
-    uses: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Name {
     /// The index of the artifact with this hash.
     Index(String),
@@ -41,17 +32,16 @@ enum Content {
     Piece(Bytes),
 }
 
-#[derive(Debug)]
-struct Entry {
-    content: Content,
-    bytes: u64,
-    used: u64,
+impl Default for FileCache {
+    fn default() -> Self {
+        Self(BoundedCache::with_limit(MAX_BYTES))
+    }
 }
 
 impl FileCache {
     /// Returns the index of an artifact, if it is kept.
     pub fn index(&self, hash: &str) -> Option<Arc<PackedIndex>> {
-        match self.lock().get(&Name::Index(hash.to_owned()))? {
+        match self.0.get(&Name::Index(hash.to_owned()))? {
             Content::Index(index) => Some(index),
             Content::Piece(_) => None,
         }
@@ -61,13 +51,12 @@ impl FileCache {
     pub fn keep_index(&self, hash: &str, index: &Arc<PackedIndex>) {
         let bytes = index.memory();
         let content = Content::Index(index.clone());
-        self.lock()
-            .keep(Name::Index(hash.to_owned()), content, bytes);
+        self.keep(Name::Index(hash.to_owned()), content, bytes);
     }
 
     /// Returns the contents of a piece, if they are kept.
     pub fn piece(&self, piece: &Piece) -> Option<Bytes> {
-        match self.lock().get(&Name::Piece(piece.digest()))? {
+        match self.0.get(&Name::Piece(piece.digest()))? {
             Content::Piece(contents) => Some(contents),
             Content::Index(_) => None,
         }
@@ -76,53 +65,11 @@ impl FileCache {
     /// Keeps the contents of a piece.
     pub fn keep_piece(&self, piece: &Piece, contents: &Bytes) {
         let content = Content::Piece(contents.clone());
-        self.lock()
-            .keep(Name::Piece(piece.digest()), content, piece.bytes());
+        self.keep(Name::Piece(piece.digest()), content, piece.bytes());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Entries {
-    fn get(&mut self, name: &Name) -> Option<Content> {
-        self.uses += 1;
-        let entry = self.kept.get_mut(name)?;
-        self.order.remove(&entry.used);
-        self.order.insert(self.uses, name.clone());
-        entry.used = self.uses;
-        Some(entry.content.clone())
-    }
-
-    fn keep(&mut self, name: Name, content: Content, bytes: u64) {
-        let bytes = bytes.saturating_add(OVERHEAD);
-        self.remove(&name);
-        if bytes > MAX_BYTES {
-            return;
-        }
-        while self.bytes + bytes > MAX_BYTES
-            && let Some((_, oldest)) = self.order.pop_first()
-        {
-            self.remove(&oldest);
-        }
-        self.uses += 1;
-        let used = self.uses;
-        self.bytes += bytes;
-        self.order.insert(used, name.clone());
-        let entry = Entry {
-            content,
-            bytes,
-            used,
-        };
-        self.kept.insert(name, entry);
-    }
-
-    fn remove(&mut self, name: &Name) {
-        if let Some(entry) = self.kept.remove(name) {
-            self.bytes -= entry.bytes;
-            self.order.remove(&entry.used);
-        }
+    fn keep(&self, name: Name, content: Content, bytes: u64) {
+        self.0.keep(name, content, bytes.saturating_add(OVERHEAD));
     }
 }
 
@@ -136,11 +83,11 @@ mod tests {
 
     fn keep(cache: &FileCache, number: u8, bytes: u64) {
         let content = Content::Piece(Bytes::new());
-        cache.lock().keep(name(number), content, bytes);
+        cache.keep(name(number), content, bytes);
     }
 
     fn has(cache: &FileCache, number: u8) -> bool {
-        cache.lock().get(&name(number)).is_some()
+        cache.0.get(&name(number)).is_some()
     }
 
     #[test]
@@ -154,8 +101,8 @@ mod tests {
         keep(&cache, 3, MAX_BYTES);
         assert!(!has(&cache, 3), "an entry above the limit is not kept");
         keep(&cache, 2, 10);
-        let entries = cache.lock();
-        assert_eq!(entries.bytes, 2 * (10 + OVERHEAD));
-        assert_eq!((entries.kept.len(), entries.order.len()), (2, 2));
+        let (names, bytes) = cache.0.contents();
+        assert_eq!(bytes, 2 * (10 + OVERHEAD));
+        assert_eq!(names.len(), 2);
     }
 }

@@ -11,6 +11,7 @@
 
 pub mod address;
 pub mod applier;
+mod bounded_cache;
 pub mod cloud;
 pub mod concurrent;
 pub mod context;

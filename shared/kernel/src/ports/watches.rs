@@ -1,8 +1,9 @@
 //! What a process knows of the objects of clusters, so that it reads only what has changed.
 
+use crate::bounded_cache::BoundedCache;
 use driftless_manifest::ObjectId;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most bytes that are kept in total.
@@ -36,31 +37,13 @@ impl WatchSnapshot {
             let id = [&id.namespace, &id.name, &id.group, &id.kind];
             OVERHEAD + value.len() + id.iter().map(|part| part.len()).sum::<usize>()
         });
-        texts.sum()
+        self.version.len() + texts.sum::<usize>()
     }
 }
 
 /// The objects that a process knows, by cluster, kind and selector. If they need too many bytes,
 /// those that were not used for the longest time are dropped, and read again by a LIST.
-pub struct WatchCache {
-    limit: usize,
-    kept: Mutex<CacheEntries>,
-}
-
-#[derive(Default)]
-struct CacheEntries {
-    entries: BTreeMap<String, Entry>,
-    bytes: usize,
-    /// The number of uses until now.
-    uses: u64,
-}
-
-struct Entry {
-    watched: WatchSnapshot,
-    bytes: usize,
-    /// The number of the last use.
-    used: u64,
-}
+pub struct WatchCache(BoundedCache<String, WatchSnapshot>);
 
 impl Default for WatchCache {
     fn default() -> Self {
@@ -71,57 +54,18 @@ impl Default for WatchCache {
 impl WatchCache {
     /// Returns an empty cache that keeps at most `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
-        Self {
-            limit,
-            kept: Mutex::default(),
-        }
+        Self(BoundedCache::with_limit(limit as u64))
     }
 
     /// Returns what is known under a key.
     pub fn get(&self, key: &str) -> Option<WatchSnapshot> {
-        let mut kept = self.lock();
-        kept.uses += 1;
-        let uses = kept.uses;
-        let entry = kept.entries.get_mut(key)?;
-        entry.used = uses;
-        Some(entry.watched.clone())
+        self.0.get(key)
     }
 
     /// Keeps what is known under a key, and drops others if there are too many bytes in total.
     pub fn keep(&self, key: &str, watched: WatchSnapshot) {
         let bytes = key.len() + watched.bytes();
-        let mut kept = self.lock();
-        kept.remove(key);
-        if bytes > self.limit {
-            return;
-        }
-        while kept.bytes + bytes > self.limit {
-            let oldest = kept.entries.iter().min_by_key(|(_, entry)| entry.used);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                break;
-            };
-            kept.remove(&oldest);
-        }
-        kept.uses += 1;
-        kept.bytes += bytes;
-        let entry = Entry {
-            watched,
-            bytes,
-            used: kept.uses,
-        };
-        kept.entries.insert(key.to_owned(), entry);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CacheEntries {
-    fn remove(&mut self, key: &str) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.bytes -= entry.bytes;
-        }
+        self.0.keep(key.to_owned(), watched, bytes as u64);
     }
 }
 
@@ -143,8 +87,11 @@ mod tests {
     }
 
     fn kept_keys(cache: &WatchCache) -> String {
-        let kept = cache.lock();
-        kept.entries.keys().map(String::as_str).collect()
+        cache.0.contents().0.concat()
+    }
+
+    fn kept_bytes(cache: &WatchCache) -> u64 {
+        cache.0.contents().1
     }
 
     #[test]
@@ -161,19 +108,29 @@ mod tests {
         // A replaced entry counts once.
         cache.keep("a", watched(400));
         assert_eq!(
-            (kept_keys(&cache).as_str(), cache.lock().bytes),
+            (kept_keys(&cache).as_str(), kept_bytes(&cache)),
             ("acd", 1000)
         );
         // What is larger than the limit is not kept, and neither is the state before it.
         cache.keep("d", watched(1001));
         assert_eq!(
-            (kept_keys(&cache).as_str(), cache.lock().bytes),
+            (kept_keys(&cache).as_str(), kept_bytes(&cache)),
             ("ac", 700)
         );
         cache.keep("e", watched(1000));
         assert_eq!(
-            (kept_keys(&cache).as_str(), cache.lock().bytes),
+            (kept_keys(&cache).as_str(), kept_bytes(&cache)),
             ("e", 1000)
+        );
+        // The version counts as well: it can have the length of a list of paths.
+        let long = WatchSnapshot {
+            version: "v".repeat(999),
+            ..WatchSnapshot::default()
+        };
+        cache.keep("f", long);
+        assert_eq!(
+            (kept_keys(&cache).as_str(), kept_bytes(&cache)),
+            ("f", 1000)
         );
     }
 }
