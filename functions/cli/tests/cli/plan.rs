@@ -196,15 +196,25 @@ fn a_hub_without_live_is_wrong_usage() {
     done.refused(2, &["--kubeconfig and --context need --live", "add --live"]);
 }
 
+/// Returns a fleet with one ConfigMap in a Git repository with one commit; `None` without Git.
+fn committed_fleet() -> Option<tempfile::TempDir> {
+    let directory = tools::has("git").then(|| {
+        fleet(&[
+            ("clusters/one/apps.yaml", kustomization("apps", "")),
+            ("apps/a.yaml", config_map("a", "  a: b\n")),
+        ])
+    })?;
+    git(directory.path(), &["init", "--quiet"]);
+    commit(directory.path());
+    Some(directory)
+}
+
 #[test]
 fn a_new_error_is_shown_with_its_line_in_text_alone() {
-    let directory = fleet(&[
-        ("clusters/one/apps.yaml", kustomization("apps", "")),
-        ("apps/a.yaml", config_map("a", "  a: b\n")),
-    ]);
+    let Some(directory) = committed_fleet() else {
+        return;
+    };
     let at = directory.path();
-    git(at, &["init", "--quiet"]);
-    commit(at);
     write(at, "apps/a.yaml", &config_map("a", "  a: b\n  a: again\n"));
     let done = plan(at, &[]);
     assert_eq!(done.code, 1, "{}{}", done.out, done.err);
@@ -218,16 +228,10 @@ fn a_new_error_is_shown_with_its_line_in_text_alone() {
 
 #[test]
 fn a_plan_compares_revisions() {
-    if !tools::has("git") {
+    let Some(directory) = committed_fleet() else {
         return;
-    }
-    let directory = fleet(&[
-        ("clusters/one/apps.yaml", kustomization("apps", "")),
-        ("apps/a.yaml", config_map("a", "  a: b\n")),
-    ]);
+    };
     let root = directory.path();
-    git(root, &["init", "--quiet"]);
-    commit(root);
     git(root, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
     write(root, "apps/a.yaml", &config_map("a", "  a: c\n"));
     commit(root);
