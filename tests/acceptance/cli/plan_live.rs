@@ -1,5 +1,5 @@
 //! `driftless plan --live` on a real API server: what it lists is what the apply of the changed
-//! state then changes, and nothing else.
+//! state and a look at the cluster then change, and nothing else.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::command::run_in;
@@ -287,7 +287,7 @@ fn plan_live() {
             "create ConfigMap/default/missing"
         ]
     );
-    let planned: BTreeSet<String> = changes.into_iter().chain(drift).collect();
+    let planned: BTreeSet<String> = changes.iter().chain(&drift).cloned().collect();
     assert!(
         planned.contains("change ConfigMap/default/foreign")
             && planned.contains("create Widget/default/one"),
@@ -303,5 +303,21 @@ fn plan_live() {
     serve.eventually("the head is applied", || {
         serve.is_ready("flux-system", "apps", &push.sha)
     });
+    // A push applies what it changes. Drift of what it does not change is put back by a look at the
+    // cluster: the next sweep, or one that is asked for.
+    let pushed = differences(&before, &versions(&hub));
+    assert_eq!(pushed, changes.iter().cloned().collect());
+    let reconcile = run_in(
+        home.path(),
+        &[
+            "reconcile",
+            "kustomization",
+            "apps",
+            "--kubeconfig",
+            kubeconfig,
+        ],
+        &[],
+    );
+    assert_eq!(reconcile.code, 0, "{}{}", reconcile.out, reconcile.err);
     assert_eq!(differences(&before, &versions(&hub)), planned);
 }
