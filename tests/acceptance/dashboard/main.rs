@@ -226,9 +226,9 @@ fn ten_thousand_objects_in_a_browser() {
     let mut browser = Browser::start();
     for name in ["first", "second", "third"] {
         let page = browser.open(&format!("{served}/objects"), DESKTOP);
-        assert_eq!(
-            browser.evaluate(&page, "document.querySelectorAll('.rowlink').length"),
-            100
+        browser.wait(
+            &page,
+            "document.querySelectorAll('.rowlink').length === 100",
         );
         browser.wait(
             &page,
@@ -242,8 +242,5 @@ fn ten_thousand_objects_in_a_browser() {
         );
     }
     let page = browser.open(&format!("{served}/objects?q=app-9999"), DESKTOP);
-    assert_eq!(
-        browser.evaluate(&page, "document.querySelectorAll('.rowlink').length"),
-        1
-    );
+    browser.wait(&page, "document.querySelectorAll('.rowlink').length === 1");
 }
