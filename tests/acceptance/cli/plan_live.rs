@@ -1,5 +1,5 @@
 //! `driftless plan --live` on a real API server: what it lists is what the apply of the changed
-//! state and a look at the cluster then change, and nothing else.
+//! state and a reconciliation of the cluster then change, and nothing else.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::command::run_in;
@@ -303,8 +303,8 @@ fn plan_live() {
     serve.eventually("the head is applied", || {
         serve.is_ready("flux-system", "apps", &push.sha)
     });
-    // A push applies what it changes. Drift of what it does not change is put back by a look at the
-    // cluster: the next sweep, or one that is asked for.
+    // A push applies what it changes. Drift of what it does not change is put back by a step that
+    // reads the cluster: after the next sweep, or one that is requested.
     let pushed = differences(&before, &versions(&hub));
     assert_eq!(pushed, changes.iter().cloned().collect());
     let reconcile = run_in(
