@@ -9,7 +9,7 @@ use driftless_harness::github::Change;
 use driftless_harness::tools;
 use driftless_kernel::ports::{
     AwsIdentity, AwsKey, AzureKey, EntraIdentity, EntraProof, ErrorKind, GoogleKey, GoogleLogin,
-    KeyServices, PortError, Result, Secret, VaultKey,
+    KeyRequest, KeyServices, PortError, Result, Secret, VaultKey,
 };
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
@@ -52,13 +52,25 @@ impl Services {
 
 #[async_trait]
 impl KeyServices for Services {
-    async fn aws(
-        &self,
-        key: &AwsKey,
-        ciphertext: &str,
-        identity: &AwsIdentity,
-        _: Duration,
-    ) -> Result<Secret> {
+    async fn decrypt(&self, request: &KeyRequest, ciphertext: &str, _: Duration) -> Result<Secret> {
+        if let KeyRequest::Aws(key, identity) = request {
+            return self.aws(key, ciphertext, identity);
+        }
+        if let KeyRequest::Azure(key, identity) = request {
+            return self.azure(key, ciphertext, identity);
+        }
+        if let KeyRequest::Google(key, login) = request {
+            return self.google(key, ciphertext, login);
+        }
+        if let KeyRequest::Vault { key, token, .. } = request {
+            return self.vault(key, ciphertext, token);
+        }
+        panic!("the corpus has no file for {}", request.place());
+    }
+}
+
+impl Services {
+    fn aws(&self, key: &AwsKey, ciphertext: &str, identity: &AwsIdentity) -> Result<Secret> {
         let identity = match identity {
             AwsIdentity::Installation => "the installation".to_owned(),
             AwsIdentity::Role { arn, .. } => arn.clone(),
@@ -77,13 +89,7 @@ impl KeyServices for Services {
         self.answer(format!("{} as {identity}, {role}", key.arn), &text)
     }
 
-    async fn azure(
-        &self,
-        key: &AzureKey,
-        ciphertext: &str,
-        identity: &EntraIdentity,
-        _: Duration,
-    ) -> Result<Secret> {
+    fn azure(&self, key: &AzureKey, ciphertext: &str, identity: &EntraIdentity) -> Result<Secret> {
         let proof = match &identity.proof {
             EntraProof::Token(_) => "its token",
             EntraProof::ClientSecret(secret) => {
@@ -105,13 +111,7 @@ impl KeyServices for Services {
         )
     }
 
-    async fn google(
-        &self,
-        key: &GoogleKey,
-        ciphertext: &str,
-        login: &GoogleLogin,
-        _: Duration,
-    ) -> Result<Secret> {
+    fn google(&self, key: &GoogleKey, ciphertext: &str, login: &GoogleLogin) -> Result<Secret> {
         let identity = match login {
             GoogleLogin::Principal(identity) => identity.account.clone().unwrap_or_default(),
             GoogleLogin::ServiceAccountKey { email, .. } => email.clone(),
@@ -121,13 +121,7 @@ impl KeyServices for Services {
         self.answer(format!("{name} as {identity}"), &text)
     }
 
-    async fn vault(
-        &self,
-        key: &VaultKey,
-        ciphertext: &str,
-        token: &Secret,
-        _: bool,
-    ) -> Result<Secret> {
+    fn vault(&self, key: &VaultKey, ciphertext: &str, token: &Secret) -> Result<Secret> {
         if token.expose_str() != Some(TOKEN) {
             let message = format!("'{}' answered 403 Forbidden", key.address);
             return Err(PortError::new(ErrorKind::Denied, message));

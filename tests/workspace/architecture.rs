@@ -302,9 +302,10 @@ const OUTSIDE: [&str; 14] = [
 const NOWHERE: [&str; 4] = ["openssl-sys", "native-tls", "ring", "libgit2-sys"];
 
 /// Crates that only tests use. They may use all crates.
-const TESTS: [&str; 4] = [
+const TESTS: [&str; 5] = [
     "driftless-tests",
     "driftless-harness",
+    "driftless-hostile",
     "driftless-acceptance",
     "driftless-oracles",
 ];

@@ -1,6 +1,7 @@
 //! Checks of the whole workspace: its dependencies, modules, documents, documentation of functions,
 //! template and events, and the inputs of its fuzz targets.
 
+mod additions;
 mod api_docs;
 mod architecture;
 mod documents;

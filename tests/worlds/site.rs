@@ -1,6 +1,7 @@
 //! The interface that a scenario uses, with two implementations: the real parts (`world` of the
 //! acceptance tests) and all parts in this process ([`crate::embedded`]).
 
+use driftless_flux::FluxKind;
 use driftless_harness::cluster::{Cluster, Refused, Request};
 use driftless_harness::github::{Change, Delivery};
 use serde_json::{Value, json};
@@ -196,28 +197,15 @@ impl Node for Cluster {
 /// Returns an object's path on the API server; without a name, that of the collection.
 pub fn path(kind: &str, namespace: &str, name: &str) -> String {
     let (group, version, plural) = match kind {
-        "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"),
-        "GitRepository" => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
-        "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
-        "Bucket" => ("source.toolkit.fluxcd.io", "v1", "buckets"),
-        "ExternalArtifact" => ("source.toolkit.fluxcd.io", "v1", "externalartifacts"),
-        "ArtifactGenerator" => (
-            "source.extensions.fluxcd.io",
-            "v1beta1",
-            "artifactgenerators",
-        ),
-        "HelmRepository" => ("source.toolkit.fluxcd.io", "v1", "helmrepositories"),
-        "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
-        "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
-        "Receiver" => ("notification.toolkit.fluxcd.io", "v1", "receivers"),
-        "Alert" => ("notification.toolkit.fluxcd.io", "v1beta3", "alerts"),
-        "Provider" => ("notification.toolkit.fluxcd.io", "v1beta3", "providers"),
         "Deployment" => ("apps", "v1", "deployments"),
         "ConfigMap" => return core("configmaps", namespace, name),
         "Secret" => return core("secrets", namespace, name),
         "Service" => return core("services", namespace, name),
         "Namespace" => return format!("/api/v1/namespaces/{name}"),
-        other => panic!("no path for {other}"),
+        other => {
+            let kind = FluxKind::parse(other).unwrap_or_else(|| panic!("no path for {other}"));
+            (kind.group(), kind.versions()[0], kind.plural())
+        }
     };
     let slash = if name.is_empty() { "" } else { "/" };
     format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}{slash}{name}")

@@ -25,4 +25,3 @@ pub mod offline;
 mod percent;
 mod resolver;
 mod tenant_http;
-mod vault;

@@ -3,11 +3,10 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_kernel::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, AwsKey, Azure, AzureKey, Bucket, BucketAddress,
-    Buckets, Charts, Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster,
-    EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
-    KeyServices, Layer, Manifest, Notifiers, PortError, Referrer, RegistryLogin, Result, Secret,
-    Token, Validator, VaultKey,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
+    Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity,
+    ErrorKind, GkeCluster, Google, GoogleIdentity, KeyRequest, KeyServices, Layer, Manifest,
+    Notifiers, PortError, Referrer, RegistryLogin, Result, Secret, Token, Validator,
 };
 use driftless_notify::{Transport, TransportError};
 use driftless_source::redact;
@@ -149,32 +148,8 @@ impl Azure for Offline {
 
 #[async_trait]
 impl KeyServices for Offline {
-    async fn aws(&self, key: &AwsKey, _: &str, _: &AwsIdentity, _: Duration) -> Result<Secret> {
-        refused(&key.arn)
-    }
-
-    async fn azure(
-        &self,
-        key: &AzureKey,
-        _: &str,
-        _: &EntraIdentity,
-        _: Duration,
-    ) -> Result<Secret> {
-        refused(&format!("https://{}", key.host))
-    }
-
-    async fn google(
-        &self,
-        key: &GoogleKey,
-        _: &str,
-        _: &GoogleLogin,
-        _: Duration,
-    ) -> Result<Secret> {
-        refused(&format!("cloudkms://{}", key.name))
-    }
-
-    async fn vault(&self, key: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
-        refused(&redact(&key.address))
+    async fn decrypt(&self, request: &KeyRequest, _: &str, _: Duration) -> Result<Secret> {
+        refused(&redact(&request.place()))
     }
 }
 

@@ -138,31 +138,12 @@ fn status_schema(kind: FluxKind) -> Value {
 
 fn names(kind: FluxKind) -> Value {
     let name = kind.as_str();
-    let group = match kind {
-        FluxKind::Kustomization | FluxKind::HelmRelease => "fluxcd-appliers",
-        FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => "fluxcd-notifications",
-        _ => "fluxcd-sources",
-    };
     let mut names = json!({"kind": name, "listKind": format!("{name}List"), "plural": kind.plural(),
-        "singular": name.to_lowercase(), "categories": ["all", "fluxcd", group]});
-    if let Some(short) = short_name(kind) {
+        "singular": name.to_lowercase(), "categories": ["all", "fluxcd", kind.category()]});
+    if let Some(short) = kind.short_name() {
         names["shortNames"] = json!([short]);
     }
     names
-}
-
-fn short_name(kind: FluxKind) -> Option<&'static str> {
-    match kind {
-        FluxKind::GitRepository => Some("gitrepo"),
-        FluxKind::OCIRepository => Some("ocirepo"),
-        FluxKind::HelmRepository => Some("helmrepo"),
-        FluxKind::HelmChart => Some("hc"),
-        FluxKind::ExternalArtifact => Some("ea"),
-        FluxKind::ArtifactGenerator => Some("ag"),
-        FluxKind::Kustomization => Some("ks"),
-        FluxKind::HelmRelease => Some("hr"),
-        FluxKind::Bucket | FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => None,
-    }
 }
 
 /// Returns the columns of `kubectl get`, in Flux's order.

@@ -13,6 +13,7 @@ mod git_repository;
 mod helm_chart;
 mod helm_release;
 mod helm_repository;
+mod kind;
 mod kustomization;
 mod notification;
 mod oci_repository;
@@ -40,6 +41,7 @@ pub use git_repository::{
 pub use helm_chart::{ChartSource, HelmChart, HelmChartSpec};
 pub use helm_release::*;
 pub use helm_repository::{HelmRepository, HelmRepositorySpec};
+pub use kind::FluxKind;
 pub use kustomization::*;
 pub use notification::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
@@ -52,7 +54,7 @@ pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp}
 pub use typed::{FluxObject, FluxSpec, Typed};
 pub use verification::{OidcIdentity, Verification};
 
-use driftless_manifest::{Gvk, Object};
+use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
@@ -69,167 +71,12 @@ pub const NOTIFICATION_CONTROLLER: &str = "notification-controller";
 pub const SOURCE_WATCHER: &str = "source-watcher";
 /// The finalizer of Flux's controllers.
 pub const FINALIZER: &str = "finalizers.fluxcd.io";
-/// The finalizer of ArtifactGenerators.
-const GENERATOR_FINALIZER: &str = "source.extensions.fluxcd.io/finalizer";
 /// The annotation that requests a reconciliation now; its value is copied to
 /// `status.lastHandledReconcileAt`.
 pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 
 /// The namespace and the name of the root objects of `flux bootstrap`.
 pub const FLUX_SYSTEM: &str = "flux-system";
-
-/// The kinds of Flux objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum FluxKind {
-    /// A repository of a Git server.
-    GitRepository,
-    /// A repository of an OCI registry.
-    OCIRepository,
-    /// A bucket of an object store.
-    Bucket,
-    /// A repository of Helm charts.
-    HelmRepository,
-    /// A Helm chart of a repository or another source.
-    HelmChart,
-    /// An artifact of an ArtifactGenerator, or from a controller that is not part of Flux.
-    ExternalArtifact,
-    /// A generator of ExternalArtifacts.
-    ArtifactGenerator,
-    /// A Kustomization, which applies the files of a source.
-    Kustomization,
-    /// A HelmRelease, which installs a Helm chart.
-    HelmRelease,
-    /// A Receiver of webhooks.
-    Receiver,
-    /// A Provider of notifications.
-    Provider,
-    /// An Alert, which sends events to a Provider.
-    Alert,
-}
-
-impl FluxKind {
-    /// All kinds, the sources first.
-    pub const ALL: [FluxKind; 12] = [
-        Self::GitRepository,
-        Self::OCIRepository,
-        Self::Bucket,
-        Self::HelmRepository,
-        Self::HelmChart,
-        Self::ExternalArtifact,
-        Self::ArtifactGenerator,
-        Self::Kustomization,
-        Self::HelmRelease,
-        Self::Receiver,
-        Self::Provider,
-        Self::Alert,
-    ];
-
-    /// Returns the name of the kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::GitRepository => "GitRepository",
-            Self::OCIRepository => "OCIRepository",
-            Self::Bucket => "Bucket",
-            Self::HelmRepository => "HelmRepository",
-            Self::HelmChart => "HelmChart",
-            Self::ExternalArtifact => "ExternalArtifact",
-            Self::ArtifactGenerator => "ArtifactGenerator",
-            Self::Kustomization => "Kustomization",
-            Self::HelmRelease => "HelmRelease",
-            Self::Receiver => "Receiver",
-            Self::Provider => "Provider",
-            Self::Alert => "Alert",
-        }
-    }
-
-    /// Returns whether objects of the kind have no interval: a step checks each generation of them
-    /// once.
-    pub fn is_static(self) -> bool {
-        matches!(self, Self::Provider | Self::Alert)
-    }
-
-    /// Returns the plural name in URLs and on the command line.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Self::GitRepository => "gitrepositories",
-            Self::OCIRepository => "ocirepositories",
-            Self::Bucket => "buckets",
-            Self::HelmRepository => "helmrepositories",
-            Self::HelmChart => "helmcharts",
-            Self::ExternalArtifact => "externalartifacts",
-            Self::ArtifactGenerator => "artifactgenerators",
-            Self::Kustomization => "kustomizations",
-            Self::HelmRelease => "helmreleases",
-            Self::Receiver => "receivers",
-            Self::Provider => "providers",
-            Self::Alert => "alerts",
-        }
-    }
-
-    /// Returns the API group of the kind.
-    pub fn group(self) -> &'static str {
-        match self {
-            Self::Kustomization => "kustomize.toolkit.fluxcd.io",
-            Self::HelmRelease => "helm.toolkit.fluxcd.io",
-            Self::ArtifactGenerator => "source.extensions.fluxcd.io",
-            Self::Receiver | Self::Provider | Self::Alert => "notification.toolkit.fluxcd.io",
-            _ => "source.toolkit.fluxcd.io",
-        }
-    }
-
-    /// Returns the versions that Flux 2.x has served, the current one first.
-    pub fn versions(self) -> &'static [&'static str] {
-        match self {
-            Self::GitRepository
-            | Self::Bucket
-            | Self::HelmRepository
-            | Self::HelmChart
-            | Self::Kustomization => &["v1", "v1beta2", "v1beta1"],
-            Self::OCIRepository => &["v1", "v1beta2"],
-            Self::ExternalArtifact => &["v1"],
-            Self::ArtifactGenerator => &["v1beta1"],
-            Self::HelmRelease => &["v2", "v2beta2", "v2beta1"],
-            Self::Receiver => &["v1", "v1beta3", "v1beta2", "v1beta1"],
-            Self::Provider | Self::Alert => &["v1beta3", "v1beta2", "v1beta1"],
-        }
-    }
-
-    /// Returns the finalizer of the controller of the kind.
-    pub fn finalizer(self) -> &'static str {
-        match self {
-            Self::ArtifactGenerator => GENERATOR_FINALIZER,
-            _ => FINALIZER,
-        }
-    }
-
-    /// Returns whether the kind produces artifacts.
-    pub fn is_source(self) -> bool {
-        matches!(
-            self,
-            Self::GitRepository
-                | Self::OCIRepository
-                | Self::Bucket
-                | Self::HelmChart
-                | Self::ExternalArtifact
-        )
-    }
-
-    /// Returns the kind with a name.
-    pub fn parse(kind: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == kind)
-    }
-
-    /// Returns the Flux kind of an API type of any version.
-    pub fn of(gvk: &Gvk) -> Option<Self> {
-        Self::parse(&gvk.kind).filter(|kind| kind.group() == gvk.group)
-    }
-}
-
-impl fmt::Display for FluxKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Returns the cloud of `spec.provider`; `None` for `generic`.
 fn cloud(provider: Option<&str>) -> Option<&str> {

@@ -27,7 +27,7 @@ pub use clouds::{
     RegistryLogin, is_google_registry,
 };
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
-pub use key_services::{AwsKey, AzureKey, GoogleKey, GoogleLogin, KeyServices, VaultKey};
+pub use key_services::*;
 pub use layer::ClusterLayer;
 pub use notifiers::Notifiers;
 pub use pull_requests::{

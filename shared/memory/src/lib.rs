@@ -16,13 +16,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_flux::GitReference;
 use driftless_kernel::ports::{
-    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, AwsKey, Azure, AzureKey, BlobEntry, Blobs,
-    Bucket, BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters,
-    Commit, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind,
-    FetchLimits, Git, GitAuth, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
-    Impersonation, Inline, KeyServices, Layer, Manifest, Notifiers, PortError, Ports, Precondition,
-    PutOutcome, Referrer, RegistryLogin, Result, Secret, SecretStore, Token, Validator, VaultKey,
-    Version, part,
+    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, BlobEntry, Blobs, Bucket,
+    BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters, Commit,
+    Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits,
+    Git, GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, KeyRequest,
+    KeyServices, Layer, Manifest, Notifiers, PortError, Ports, Precondition, PutOutcome, Referrer,
+    RegistryLogin, Result, Secret, SecretStore, Token, Validator, Version, part,
 };
 use driftless_manifest::FileTree;
 use driftless_notify::{Transport, TransportError};
@@ -369,19 +368,7 @@ impl Azure for Absent {
 
 #[async_trait]
 impl KeyServices for Absent {
-    async fn aws(&self, _: &AwsKey, _: &str, _: &AwsIdentity, _: Duration) -> Result<Secret> {
-        absent()
-    }
-
-    async fn azure(&self, _: &AzureKey, _: &str, _: &EntraIdentity, _: Duration) -> Result<Secret> {
-        absent()
-    }
-
-    async fn google(&self, _: &GoogleKey, _: &str, _: &GoogleLogin, _: Duration) -> Result<Secret> {
-        absent()
-    }
-
-    async fn vault(&self, _: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
+    async fn decrypt(&self, _: &KeyRequest, _: &str, _: Duration) -> Result<Secret> {
         absent()
     }
 }

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use providers::{is_commit_status, is_known, kinds};
+pub use providers::kinds;
 
 /// The object that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -90,7 +90,7 @@ async fn following(
     let Some(first) = sources.first() else {
         return Ok(found);
     };
-    for kind in followers(first.kind) {
+    for kind in first.kind.followers() {
         for object in context.hub.list(*kind).await? {
             if let Some(id) = ObjectRef::of(&object)
                 && sources_of(object.clone())
@@ -102,21 +102,6 @@ async fn following(
         }
     }
     Ok(found)
-}
-
-/// Returns the kinds that may name a source of this kind.
-fn followers(kind: FluxKind) -> &'static [FluxKind] {
-    use FluxKind::{ArtifactGenerator, GitRepository, HelmChart, HelmRelease, Kustomization};
-    match kind {
-        FluxKind::GitRepository => &[Kustomization, HelmChart, GitRepository, ArtifactGenerator],
-        FluxKind::Bucket => &[Kustomization, HelmChart, ArtifactGenerator],
-        FluxKind::OCIRepository | FluxKind::ExternalArtifact => {
-            &[Kustomization, HelmRelease, ArtifactGenerator]
-        }
-        FluxKind::HelmRepository => &[HelmChart],
-        FluxKind::HelmChart => &[HelmRelease, ArtifactGenerator],
-        _ => &[],
-    }
 }
 
 /// Returns the sources that an object follows: its own, those of an ArtifactGenerator, or those

@@ -14,7 +14,7 @@ use driftless_adapters::clouds::{AzureLogins, GoogleLogins};
 use driftless_adapters::key_services::HttpKeyServices;
 use driftless_harness::tools;
 use driftless_kernel::ports::{
-    AwsIdentity, AwsKey, ErrorKind, KeyServices, PortError, Secret, VaultKey,
+    AwsIdentity, AwsKey, ErrorKind, KeyRequest, KeyServices, PortError, Secret, VaultKey,
 };
 use driftless_sops::{Format, KeyService, Keyring, MasterKey, SopsError, decrypt, master_keys};
 use serde_json::{Value, json};
@@ -135,7 +135,8 @@ impl Services {
                 ..AwsKey::parse(&key.name).expect("the ARN of a key")
             };
             let identity = AwsIdentity::Installation;
-            return self.http.aws(&aws, &key.encrypted, &identity, now).await;
+            let request = KeyRequest::Aws(aws, identity);
+            return self.http.decrypt(&request, &key.encrypted, now).await;
         }
         let [address, engine, name] = key.fields.as_slice() else {
             panic!("expected a key of Vault: {key:?}");
@@ -145,8 +146,12 @@ impl Services {
             engine: engine.clone(),
             name: name.clone(),
         };
-        let token = Secret::new(self.token.to_owned());
-        self.http.vault(&vault, &key.encrypted, &token, true).await
+        let request = KeyRequest::Vault {
+            key: vault,
+            token: Secret::new(self.token.to_owned()),
+            allow_local: true,
+        };
+        self.http.decrypt(&request, &key.encrypted, now).await
     }
 
     /// Adds the data key that a service decrypts to the keyring.

@@ -1,6 +1,6 @@
 //! The kinds of `get` on the command line.
 
-use crate::kinds::{Family, KindCommand, KindName, Verb, examples};
+use crate::kinds::{Family, KindCommand, KindName, LISTED, LISTED_SOURCES, Verb, examples};
 use clap::error::Error;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use driftless_flux::FluxKind;
@@ -21,22 +21,6 @@ pub struct Name {
 
 /// The name of the command for the objects of several kinds.
 pub const ALL: &str = "all";
-/// The kinds of `get all`, in Flux's order: the sources first.
-const KINDS: [FluxKind; 11] = [
-    FluxKind::OCIRepository,
-    FluxKind::Bucket,
-    FluxKind::GitRepository,
-    FluxKind::HelmRepository,
-    FluxKind::HelmChart,
-    FluxKind::ExternalArtifact,
-    FluxKind::HelmRelease,
-    FluxKind::Kustomization,
-    FluxKind::Receiver,
-    FluxKind::Provider,
-    FluxKind::Alert,
-];
-/// The sources among them.
-const SOURCES: &[FluxKind] = KINDS.split_at(6).0;
 
 impl Verb for Name {
     const LISTS: bool = true;
@@ -123,8 +107,10 @@ impl Subcommand for GetCommand {
 impl FromArgMatches for GetCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         match matches.subcommand() {
-            Some((ALL, _)) => Ok(Self::All(&KINDS)),
-            Some((_, below)) if below.subcommand_name() == Some(ALL) => Ok(Self::All(SOURCES)),
+            Some((ALL, _)) => Ok(Self::All(&LISTED)),
+            Some((_, below)) if below.subcommand_name() == Some(ALL) => {
+                Ok(Self::All(LISTED_SOURCES))
+            }
             _ => KindCommand::from_arg_matches(matches).map(Self::Kind),
         }
     }

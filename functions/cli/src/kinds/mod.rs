@@ -53,6 +53,23 @@ const ALL: [FluxKind; 12] = [
     FluxKind::Receiver,
     FluxKind::ArtifactGenerator,
 ];
+/// The kinds of `get all`, in Flux's order: the sources first.
+pub const LISTED: [FluxKind; 11] = [
+    FluxKind::OCIRepository,
+    FluxKind::Bucket,
+    FluxKind::GitRepository,
+    FluxKind::HelmRepository,
+    FluxKind::HelmChart,
+    FluxKind::ExternalArtifact,
+    FluxKind::HelmRelease,
+    FluxKind::Kustomization,
+    FluxKind::Receiver,
+    FluxKind::Provider,
+    FluxKind::Alert,
+];
+/// The sources among them.
+pub const LISTED_SOURCES: &[FluxKind] = LISTED.split_at(6).0;
+
 const SOURCE: Family = Family {
     one: "source",
     many: "sources",

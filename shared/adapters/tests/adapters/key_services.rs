@@ -12,7 +12,7 @@ use driftless_adapters::clouds::{AzureLogins, GoogleLogins};
 use driftless_adapters::key_services::HttpKeyServices;
 use driftless_kernel::ports::{
     AwsIdentity, AwsKey, AzureKey, EntraIdentity, EntraProof, ErrorKind, GoogleKey, GoogleLogin,
-    KeyServices, Secret,
+    KeyRequest, KeyServices, Secret,
 };
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -53,8 +53,9 @@ fn aws_key(role: Option<&str>) -> AwsKey {
 async fn a_key_of_aws_decrypts_with_the_identity_of_the_tenant() {
     let (aws, asked) = services(200, PLAIN, "").await;
     let service = of_aws(aws);
-    let (key, identity) = (aws_key(None), access_key());
-    let data_key = service.aws(&key, "c2VhbGVk", &identity, NOW).await.unwrap();
+    let key = aws_key(None);
+    let request = KeyRequest::Aws(key.clone(), access_key());
+    let data_key = service.decrypt(&request, "c2VhbGVk", NOW).await.unwrap();
     assert_eq!(data_key.expose(), DATA_KEY);
     let body = json!({"CiphertextBlob": "c2VhbGVk", "EncryptionContext": {"team": "apps"}, "KeyId": key.arn});
     let request = format!(
@@ -68,9 +69,9 @@ async fn a_key_of_aws_decrypts_with_the_identity_of_the_tenant() {
 async fn a_role_of_the_file_is_assumed_first_and_kept() {
     let (aws, asked) = services(200, PLAIN, ROLE).await;
     let service = of_aws(aws);
-    let (key, identity) = (aws_key(Some("arn:aws:iam::1:role/sops")), access_key());
+    let request = KeyRequest::Aws(aws_key(Some("arn:aws:iam::1:role/sops")), access_key());
     for _ in 0..2 {
-        let data_key = service.aws(&key, "c2VhbGVk", &identity, NOW).await.unwrap();
+        let data_key = service.decrypt(&request, "c2VhbGVk", NOW).await.unwrap();
         assert_eq!(data_key.expose(), DATA_KEY);
     }
     let requests = take(&asked);
@@ -90,8 +91,8 @@ async fn a_role_of_the_file_is_assumed_first_and_kept() {
 async fn a_refusal_of_aws_shows_its_code_alone() {
     let answer = r#"{"__type": "InvalidCiphertextException", "message": "canary"}"#;
     let (aws, _) = services(400, answer, "").await;
-    let (key, identity) = (aws_key(None), access_key());
-    let error = of_aws(aws).aws(&key, "canary", &identity, NOW).await;
+    let request = KeyRequest::Aws(aws_key(None), access_key());
+    let error = of_aws(aws).decrypt(&request, "canary", NOW).await;
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
     assert!(
@@ -100,7 +101,7 @@ async fn a_refusal_of_aws_shows_its_code_alone() {
     );
     assert!(!error.message.contains("canary"), "{error}");
     let (aws, _) = services(200, r#"{"Plaintext": "?canary"}"#, "").await;
-    let error = of_aws(aws).aws(&key, "c2VhbGVk", &identity, NOW).await;
+    let error = of_aws(aws).decrypt(&request, "c2VhbGVk", NOW).await;
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unreadable, "{error}");
     assert!(!error.message.contains("canary"), "{error}");
@@ -118,7 +119,8 @@ async fn a_key_of_azure_decrypts_as_an_application() {
         client: "app".to_owned(),
         proof: EntraProof::ClientSecret(Secret::new("canary")),
     };
-    let data_key = service.azure(&key, "c2VhbGVk", &identity, NOW).await;
+    let request = KeyRequest::Azure(key, identity);
+    let data_key = service.decrypt(&request, "c2VhbGVk", NOW).await;
     assert_eq!(data_key.unwrap().expose(), DATA_KEY);
     let requests = take(&asked);
     let expected = [
@@ -152,13 +154,16 @@ async fn a_key_of_google_decrypts_as_a_service_account() {
     let service = HttpKeyServices::new(AwsLogins::default(), AzureLogins::default(), google);
     let name = "projects/acme/locations/global/keyRings/sops/cryptoKeys/a";
     let key = GoogleKey::parse(name).unwrap();
-    let login = |private_key: &'static str| GoogleLogin::ServiceAccountKey {
-        email: "sops@acme".to_owned(),
-        id: "first".to_owned(),
-        private_key: Secret::new(private_key),
+    let request = |private_key: &'static str| {
+        let login = GoogleLogin::ServiceAccountKey {
+            email: "sops@acme".to_owned(),
+            id: "first".to_owned(),
+            private_key: Secret::new(private_key),
+        };
+        KeyRequest::Google(key.clone(), login)
     };
     for _ in 0..2 {
-        let data_key = service.google(&key, "c2VhbGVk", &login(KEY), NOW).await;
+        let data_key = service.decrypt(&request(KEY), "c2VhbGVk", NOW).await;
         assert_eq!(data_key.unwrap().expose(), DATA_KEY);
     }
     let requests = take(&asked);
@@ -170,9 +175,7 @@ async fn a_key_of_google_decrypts_as_a_service_account() {
         r#"/cloudkms.googleapis.com/v1/{name}:decrypt Bearer token {{"ciphertext":"c2VhbGVk"}}"#
     );
     assert_eq!(requests[1..], [decrypt.clone(), decrypt]);
-    let broken = service
-        .google(&key, "c2VhbGVk", &login("canary"), NOW)
-        .await;
+    let broken = service.decrypt(&request("canary"), "c2VhbGVk", NOW).await;
     let error = broken.unwrap_err();
     assert!(error.message.contains("expected PEM of PKCS #8"), "{error}");
     assert!(!error.message.contains("canary"), "{error}");

@@ -4,9 +4,10 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
 use driftless_adapters::key_services::HttpKeyServices;
-use driftless_kernel::ports::{ErrorKind, KeyServices, Result, Secret, VaultKey};
+use driftless_kernel::ports::{ErrorKind, KeyRequest, KeyServices, Result, Secret, VaultKey};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The method, path, token and body of each request.
 type Requests = Arc<Mutex<Vec<(String, String, Value)>>>;
@@ -44,9 +45,14 @@ async fn server(status: u16, body: &str) -> (VaultKey, Requests) {
 }
 
 async fn decrypt(key: &VaultKey, token: &str, allow_local: bool) -> Result<Secret> {
-    let token = Secret::new(token.to_owned());
-    HttpKeyServices::default()
-        .vault(key, "vault:v1:abc", &token, allow_local)
+    let request = KeyRequest::Vault {
+        key: key.clone(),
+        token: Secret::new(token.to_owned()),
+        allow_local,
+    };
+    let services = HttpKeyServices::default();
+    services
+        .decrypt(&request, "vault:v1:abc", Duration::ZERO)
         .await
 }
 

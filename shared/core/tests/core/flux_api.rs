@@ -7,7 +7,7 @@ use driftless_flux::{
 use driftless_manifest::Object;
 use regex::Regex;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -151,6 +151,14 @@ fn fields_that_types_refuse_are_marked_as_refused() {
             }
         }
     }
+}
+
+#[test]
+fn each_type_of_provider_in_the_definition_is_sent() {
+    let allowed = &properties(FluxKind::Provider)["type"]["enum"];
+    let allowed = allowed.as_array().expect("an enum").iter();
+    let allowed: BTreeSet<&str> = allowed.filter_map(Value::as_str).collect();
+    assert_eq!(allowed, driftless_notify::kinds().collect());
 }
 
 /// Checks whether the quoted message of a row is the message of the code, with `X` and `KIND` for

@@ -157,47 +157,52 @@ pub struct VaultKey {
     pub name: String,
 }
 
-/// The services that decrypt data keys of SOPS files. An error is `Denied` if the identity has no
-/// access, and `Invalid` if the service cannot decrypt the ciphertext. No message contains
-/// credentials, an answer, or a data key.
+/// The key of a service, with the identity that the service is asked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyRequest {
+    /// AWS KMS ("Decrypt"), with a ciphertext in base64.
+    Aws(AwsKey, AwsIdentity),
+    /// Azure Key Vault (RSA-OAEP-256), with a ciphertext in base64url.
+    Azure(AzureKey, EntraIdentity),
+    /// Google Cloud KMS (`cryptoKeys.decrypt`), with a ciphertext in base64.
+    Google(GoogleKey, GoogleLogin),
+    /// HashiCorp Vault ("Decrypt data" of the transit API), with a ciphertext `vault:v1:...`.
+    Vault {
+        /// The key of the transit engine.
+        key: VaultKey,
+        /// The token of the one who asks.
+        token: Secret,
+        /// Permits addresses of the installation itself, and HTTP. An address that may not be
+        /// reached is `Invalid`.
+        allow_local: bool,
+    },
+}
+
+impl KeyRequest {
+    /// Returns the place of the key for messages. An address of Vault is as the file has it.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Aws(key, _) => key.arn.clone(),
+            Self::Azure(key, _) => format!("https://{}", key.host),
+            Self::Google(key, _) => format!("cloudkms://{}", key.name),
+            Self::Vault { key, .. } => key.address.clone(),
+        }
+    }
+}
+
+/// The services that decrypt data keys of SOPS files.
 #[async_trait]
 pub trait KeyServices: Send + Sync {
-    /// Decrypts `ciphertext` (base64) with a key of AWS KMS ("Decrypt").
-    async fn aws(
+    /// Decrypts `ciphertext`, in the form in which a SOPS file has it, with a key.
+    ///
+    /// # Errors
+    /// `Denied` if the identity has no access, and `Invalid` if the service cannot decrypt the
+    /// ciphertext. No message contains credentials, an answer, or a data key.
+    async fn decrypt(
         &self,
-        key: &AwsKey,
+        request: &KeyRequest,
         ciphertext: &str,
-        identity: &AwsIdentity,
         now: Duration,
-    ) -> Result<Secret>;
-
-    /// Decrypts `ciphertext` (base64url) with a key of Azure Key Vault (RSA-OAEP-256).
-    async fn azure(
-        &self,
-        key: &AzureKey,
-        ciphertext: &str,
-        identity: &EntraIdentity,
-        now: Duration,
-    ) -> Result<Secret>;
-
-    /// Decrypts `ciphertext` (base64) with a key of Google Cloud KMS (`cryptoKeys.decrypt`).
-    async fn google(
-        &self,
-        key: &GoogleKey,
-        ciphertext: &str,
-        login: &GoogleLogin,
-        now: Duration,
-    ) -> Result<Secret>;
-
-    /// Decrypts `ciphertext` (`vault:v1:...`) with a key of HashiCorp Vault, as the holder of
-    /// `token` ("Decrypt data" of the transit API). `allow_local` permits addresses of the
-    /// installation itself, and HTTP; an address that may not be reached is `Invalid`.
-    async fn vault(
-        &self,
-        key: &VaultKey,
-        ciphertext: &str,
-        token: &Secret,
-        allow_local: bool,
     ) -> Result<Secret>;
 }
 

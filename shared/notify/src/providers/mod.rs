@@ -75,28 +75,6 @@ const TABLE: &[(&str, &dyn Provider)] = &[
     ("zulip", &zulip::Zulip),
 ];
 
-/// The types that set the status of a commit.
-const COMMIT_STATUS: [&str; 6] = [
-    "azuredevops",
-    "bitbucket",
-    "bitbucketserver",
-    "gitea",
-    "github",
-    "gitlab",
-];
-
-/// Returns whether a `spec.type` is known.
-#[must_use]
-pub fn is_known(kind: &str) -> bool {
-    find(kind).is_some()
-}
-
-/// Returns whether a `spec.type` sets the status of a commit.
-#[must_use]
-pub fn is_commit_status(kind: &str) -> bool {
-    COMMIT_STATUS.contains(&kind)
-}
-
 /// Returns all values of `spec.type`, sorted.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|(kind, _)| *kind)

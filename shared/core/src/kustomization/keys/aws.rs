@@ -1,13 +1,13 @@
 //! AWS Key Management Service.
 
-use super::{Identity, Service, entry_problem, failed, fields, invalid};
+use super::{Identity, Service, entry_problem, fields, invalid};
 use async_trait::async_trait;
 use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, aws};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::Settings;
-use driftless_kernel::ports::{AwsIdentity, AwsKey, Secret};
+use driftless_kernel::ports::{AwsIdentity, AwsKey, KeyRequest, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
 /// The entry of the Secret.
@@ -35,13 +35,13 @@ impl Service for Kms {
         allowed(settings, namespace).next().is_some()
     }
 
-    async fn decrypt(
+    async fn request(
         &self,
         context: &Context<'_>,
         namespace: &str,
         key: &MasterKey,
         identity: Identity<'_>,
-    ) -> Result<Secret, Failure> {
+    ) -> Result<KeyRequest, Failure> {
         let aws_key = aws_key(key).map_err(invalid)?;
         let identity = match identity {
             Identity::Secret(entry) => access_key(entry).map_err(invalid)?,
@@ -55,10 +55,7 @@ impl Service for Kms {
             }
             Identity::Installation => installation(&context.hub.settings, namespace, &aws_key)?,
         };
-        let now = context.ports.clock.now();
-        let services = &context.ports.clouds.key_services;
-        let answer = services.aws(&aws_key, &key.encrypted, &identity, now);
-        answer.await.map_err(|error| failed(&error))
+        Ok(KeyRequest::Aws(aws_key, identity))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Azure Key Vault.
 
-use super::{Identity, Service, entry_problem, failed, fields, invalid};
+use super::{Identity, Service, entry_problem, fields, invalid};
 use async_trait::async_trait;
 use driftless_flux::Invalid;
 use driftless_kernel::cloud::{Exchange, azure};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::{AzureKey, EntraIdentity, EntraProof, Secret};
+use driftless_kernel::ports::{AzureKey, EntraIdentity, EntraProof, KeyRequest, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
 /// The entry of the Secret.
@@ -30,13 +30,13 @@ impl Service for KeyVault {
         true
     }
 
-    async fn decrypt(
+    async fn request(
         &self,
         context: &Context<'_>,
         _namespace: &str,
         key: &MasterKey,
         identity: Identity<'_>,
-    ) -> Result<Secret, Failure> {
+    ) -> Result<KeyRequest, Failure> {
         let version = key.options.get("version").map_or("", String::as_str);
         let azure_key = match key.fields.as_slice() {
             [vault, name] => AzureKey::parse(vault, name, version),
@@ -57,10 +57,7 @@ impl Service for KeyVault {
                 return Err(invalid("the installation has no identity in Azure"));
             }
         };
-        let now = context.ports.clock.now();
-        let services = &context.ports.clouds.key_services;
-        let answer = services.azure(&azure_key, &key.encrypted, &identity, now);
-        answer.await.map_err(|error| failed(&error))
+        Ok(KeyRequest::Azure(azure_key, identity))
     }
 }
 

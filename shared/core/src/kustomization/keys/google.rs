@@ -1,13 +1,13 @@
 //! Google Cloud KMS.
 
-use super::{Identity, Service, entry_problem, failed, invalid};
+use super::{Identity, Service, entry_problem, invalid};
 use async_trait::async_trait;
 use driftless_flux::Invalid;
 use driftless_kernel::cloud::Exchange;
 use driftless_kernel::cloud::google::{self, KeyProblem};
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::{GoogleKey, GoogleLogin, Secret};
+use driftless_kernel::ports::{GoogleKey, GoogleLogin, KeyRequest, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
 /// The entry of the Secret.
@@ -31,13 +31,13 @@ impl Service for CloudKms {
         true
     }
 
-    async fn decrypt(
+    async fn request(
         &self,
         context: &Context<'_>,
         _namespace: &str,
         key: &MasterKey,
         identity: Identity<'_>,
-    ) -> Result<Secret, Failure> {
+    ) -> Result<KeyRequest, Failure> {
         let google_key = GoogleKey::parse(&key.name).ok_or_else(|| {
             let name = key.name.escape_debug();
             invalid(format!(
@@ -53,10 +53,7 @@ impl Service for CloudKms {
                 return Err(invalid("the installation has no identity in Google Cloud"));
             }
         };
-        let now = context.ports.clock.now();
-        let services = &context.ports.clouds.key_services;
-        let answer = services.google(&google_key, &key.encrypted, &identity, now);
-        answer.await.map_err(|error| failed(&error))
+        Ok(KeyRequest::Google(google_key, identity))
     }
 }
 

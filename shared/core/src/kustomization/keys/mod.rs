@@ -17,7 +17,7 @@ use driftless_kernel::context::Context;
 use driftless_kernel::credentials;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::Settings;
-use driftless_kernel::ports::{PortError, Secret};
+use driftless_kernel::ports::{KeyRequest, Secret};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_sops::{KeyService, Keyring, MasterKey, SopsError};
 use futures::StreamExt as _;
@@ -69,18 +69,18 @@ pub trait Service: Sync {
     fn is_allowed(&self, _settings: &Settings, _namespace: &str) -> bool {
         false
     }
-    /// Decrypts a data key of a Kustomization in `namespace`.
+    /// Returns the request that decrypts a data key of a Kustomization in `namespace`.
     ///
     /// # Errors
-    /// The entry of the file or the credentials are not valid; the service did not answer, or
-    /// refused. No message contains credentials.
-    async fn decrypt(
+    /// The entry of the file or the credentials are not valid, or a cloud gives the identity no
+    /// token. No message contains credentials.
+    async fn request(
         &self,
         context: &Context<'_>,
         namespace: &str,
         key: &MasterKey,
         identity: Identity<'_>,
-    ) -> Result<Secret, Failure>;
+    ) -> Result<KeyRequest, Failure>;
 }
 
 /// The identity that a service is asked with.
@@ -201,8 +201,11 @@ impl Services {
             Login::Installation => Identity::Installation,
         };
         let namespace = &self.account.namespace;
-        let answer = service.decrypt(context, namespace, key, identity).await;
-        Ok(answer?)
+        let request = service.request(context, namespace, key, identity).await?;
+        let now = context.ports.clock.now();
+        let services = &context.ports.clouds.key_services;
+        let answer = services.decrypt(&request, &key.encrypted, now).await;
+        answer.map_err(|error| Failure::port(reason::BUILD_FAILED, &error).into())
     }
 }
 
@@ -367,8 +370,4 @@ fn entry_problem(name: &str, problem: &str) -> Invalid {
 /// Returns the failure for an entry of a file, or of a Secret, that is not valid.
 fn invalid(message: impl std::fmt::Display) -> Failure {
     Failure::retry(reason::BUILD_FAILED, message)
-}
-
-fn failed(error: &PortError) -> Failure {
-    Failure::port(reason::BUILD_FAILED, error)
 }

@@ -1,10 +1,10 @@
 //! HashiCorp Vault's transit engine.
 
-use super::{Identity, Service, failed, invalid};
+use super::{Identity, Service, invalid};
 use async_trait::async_trait;
 use driftless_kernel::context::Context;
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::{Secret, VaultKey};
+use driftless_kernel::ports::{KeyRequest, VaultKey};
 use driftless_sops::{KeyService, MasterKey};
 
 /// Keys of HashiCorp Vault. The token is in the entry `sops.vault-token` of the Secret.
@@ -24,13 +24,13 @@ impl Service for Transit {
         false
     }
 
-    async fn decrypt(
+    async fn request(
         &self,
         context: &Context<'_>,
         _namespace: &str,
         key: &MasterKey,
         identity: Identity<'_>,
-    ) -> Result<Secret, Failure> {
+    ) -> Result<KeyRequest, Failure> {
         let [address, engine, name] = key.fields.as_slice() else {
             let message = "an entry of hc_vault needs vault_address, engine_path and key_name";
             return Err(invalid(message));
@@ -43,9 +43,10 @@ impl Service for Transit {
         let Identity::Secret(token) = identity else {
             return Err(invalid("a token is missing"));
         };
-        let allow_local = context.hub.settings.allow_local_clusters;
-        let services = &context.ports.clouds.key_services;
-        let answer = services.vault(&vault_key, &key.encrypted, token, allow_local);
-        answer.await.map_err(|error| failed(&error))
+        Ok(KeyRequest::Vault {
+            key: vault_key,
+            token: token.clone(),
+            allow_local: context.hub.settings.allow_local_clusters,
+        })
     }
 }
