@@ -1,17 +1,6 @@
 //! Quoted strings, written as Go's `strconv.Quote` does and read as `strconv.Unquote` does.
 
-/// Returns whether a character is printable, by Go's `strconv.IsPrint`.
-pub fn is_print(c: char) -> bool {
-    if c.is_ascii() {
-        return c == ' ' || c.is_ascii_graphic();
-    }
-    // `escape_debug` of a string escapes characters that are not printable; after another
-    // character, it does not escape combining marks.
-    let mut text = String::with_capacity(5);
-    text.push('a');
-    text.push(c);
-    text.escape_debug().nth(1) == Some(c)
-}
+use crate::print::is_print;
 
 /// Formats a string by Go's `%q`.
 pub fn quote(text: &[u8]) -> String {

@@ -36,7 +36,7 @@ fn js_char(out: &mut Vec<u8>, c: char) {
         '"' => out.extend_from_slice(b"\\\""),
         '<' | '>' | '&' | '=' => out.extend_from_slice(hex(c).as_bytes()),
         c if c < ' ' => out.extend_from_slice(hex(c).as_bytes()),
-        c if c.is_ascii() || driftless_go::quote::is_print(c) => {
+        c if c.is_ascii() || driftless_go::print::is_print(c) => {
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
         c => out.extend_from_slice(hex(c).as_bytes()),

@@ -2,7 +2,8 @@
 
 use crate::value::{Complex, Elem, IntType, Kind, List, Map, Object, Value};
 use driftless_go::float;
-use driftless_go::quote::{is_print, quote_with};
+use driftless_go::print::is_print;
+use driftless_go::quote::quote_with;
 
 /// The maximal depth of printed values; a value that contains itself ends there.
 const MAX_DEPTH: usize = 200;
