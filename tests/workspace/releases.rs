@@ -191,6 +191,25 @@ fn the_image_is_built_by_the_projects_rust_and_runs_serve() {
     }
 }
 
+/// The image's build gets every member of the workspace, whole: modules are named `target` too.
+#[test]
+fn the_build_of_the_image_has_the_workspace() {
+    let (ignored, manifest) = (read(".dockerignore"), read("Cargo.toml"));
+    let lines = ignored.lines().filter(|line| !line.starts_with('#'));
+    let (kept, left_out): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with('!'));
+    assert_eq!(left_out, ["*", "tests/fuzz/target"]);
+    let members = manifest.lines().find(|line| line.starts_with("members = "));
+    let members = found(members.expect("the members"), r#""([a-z]+)[/"]"#);
+    for name in
+        members
+            .iter()
+            .map(String::as_str)
+            .chain(["Cargo.toml", "Cargo.lock", "infra", "events"])
+    {
+        assert!(kept.contains(&format!("!{name}").as_str()), "{name}");
+    }
+}
+
 /// Each flag of the chart and of the image is one that `serve` has.
 #[test]
 fn the_chart_gives_flags_of_serve() {
