@@ -24,10 +24,10 @@ fn yaml(path: &str) -> Value {
     documents.remove(0)
 }
 
-fn found(text: &str, pattern: &str) -> BTreeSet<String> {
+fn captures(text: &str, pattern: &str) -> BTreeSet<String> {
     let pattern = Regex::new(pattern).expect("a regular expression");
     let all = pattern.captures_iter(text);
-    all.map(|found| found[1].to_owned()).collect()
+    all.map(|capture| capture[1].to_owned()).collect()
 }
 
 fn strings(list: &Value) -> BTreeSet<String> {
@@ -38,7 +38,7 @@ fn strings(list: &Value) -> BTreeSet<String> {
 
 /// Returns the value of a list in `infra/release`.
 fn listed(name: &str) -> BTreeSet<String> {
-    let lists = found(&read("infra/release"), &format!("(?m)^{name}=\"(.*)\"$"));
+    let lists = captures(&read("infra/release"), &format!("(?m)^{name}=\"(.*)\"$"));
     let list = lists.first().expect("a list of infra/release");
     list.split(' ').map(str::to_owned).collect()
 }
@@ -47,7 +47,7 @@ fn listed(name: &str) -> BTreeSet<String> {
 fn actions_are_pinned_by_commit_and_named_by_version() {
     let pinned = Regex::new(r"^[\w-]+/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$").expect("a pattern");
     for path in WORKFLOWS {
-        for action in found(&read(path), r"(?m)^\s*(?:- )?uses: (.+)$") {
+        for action in captures(&read(path), r"(?m)^\s*(?:- )?uses: (.+)$") {
             let is_local = action == "./.github/workflows/ci.yml";
             assert!(is_local || pinned.is_match(&action), "{path}: {action}");
         }
@@ -96,15 +96,18 @@ fn the_workflow_builds_what_the_release_lists() {
     assert_eq!(strings(architectures), listed("architectures"));
     let functions = listed("functions");
     assert_eq!(
-        found(
+        captures(
             &text,
             r"--bin ((?:webhook|reconcile|drift|capsule|dashboard|plan)\b)"
         ),
         functions
     );
     let template = yaml("infra/template.yaml").to_string();
-    assert_eq!(found(&template, r"\.\./target/lambda/([a-z]+)/"), functions);
-    let loops = found(&text, r"for name in ([a-z ]+); do");
+    assert_eq!(
+        captures(&template, r"\.\./target/lambda/([a-z]+)/"),
+        functions
+    );
+    let loops = captures(&text, r"for name in ([a-z ]+); do");
     let named: BTreeSet<String> = loops
         .first()
         .expect("a loop")
@@ -121,7 +124,7 @@ fn the_workflow_builds_what_the_release_lists() {
 #[test]
 fn names_follow_the_manifest() {
     let manifest = read("Cargo.toml");
-    let one = |pattern: &str| found(&manifest, pattern).first().expect(pattern).clone();
+    let one = |pattern: &str| captures(&manifest, pattern).first().expect(pattern).clone();
     let repository = one("(?m)^repository = \"https://github.com/(.+)\"$");
     let version = one("(?m)^version = \"(.+)\"$");
     let owner = repository.split('/').next().expect("an owner");
@@ -133,10 +136,10 @@ fn names_follow_the_manifest() {
         "infra/chart/values.yaml",
     ] {
         let text = read(path);
-        for name in found(&text, r"github\.com/([\w.-]+/driftless)\b") {
+        for name in captures(&text, r"github\.com/([\w.-]+/driftless)\b") {
             assert_eq!(name, repository, "{path}");
         }
-        for name in found(&text, r"ghcr\.io/([\w.-]+/[\w/.-]*driftless)\b") {
+        for name in captures(&text, r"ghcr\.io/([\w.-]+/[\w/.-]*driftless)\b") {
             let is_known = name == repository || name == format!("{owner}/charts/driftless");
             assert!(is_known, "{path}: {name}");
         }
@@ -168,7 +171,7 @@ fn names_follow_the_manifest() {
 #[test]
 fn the_image_is_built_by_the_projects_rust_and_runs_serve() {
     let dockerfile = read("infra/container/Dockerfile");
-    let channels = found(&read("rust-toolchain.toml"), "channel = \"(.+)\"");
+    let channels = captures(&read("rust-toolchain.toml"), "channel = \"(.+)\"");
     let channel = channels.first().expect("a channel");
     assert!(dockerfile.contains(&format!("FROM rust:{channel}-alpine AS build")));
     assert!(read(WORKFLOWS[0]).contains(&format!("container: rust:{channel}-")));
@@ -199,7 +202,7 @@ fn the_build_of_the_image_has_the_workspace() {
     let (kept, left_out): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with('!'));
     assert_eq!(left_out, ["*", "tests/fuzz/target"]);
     let members = manifest.lines().find(|line| line.starts_with("members = "));
-    let members = found(members.expect("the members"), r#""([a-z]+)[/"]"#);
+    let members = captures(members.expect("the members"), r#""([a-z]+)[/"]"#);
     for name in
         members
             .iter()
@@ -217,12 +220,12 @@ fn the_chart_gives_flags_of_serve() {
     let serve = reference
         .split("\n## ")
         .find(|part| part.starts_with("driftless serve"));
-    let known = found(serve.expect("the section of serve"), r"(--[a-z][a-z-]+)");
+    let known = captures(serve.expect("the section of serve"), r"(--[a-z][a-z-]+)");
     let deployment = read("infra/chart/templates/deployment.yaml");
     let container = &deployment[deployment.find("args:").expect("args")..];
-    let given = found(container, r"(?m)(?:^\s*- |printf )\W?(--[a-z][a-z-]+)");
+    let given = captures(container, r"(?m)(?:^\s*- |printf )\W?(--[a-z][a-z-]+)");
     assert!(given.len() > 10, "{given:?}");
-    let image = found(&read("infra/container/Dockerfile"), "\"(--[a-z]+)=");
+    let image = captures(&read("infra/container/Dockerfile"), "\"(--[a-z]+)=");
     let wrong: Vec<&String> = given
         .union(&image)
         .filter(|flag| !known.contains(*flag))

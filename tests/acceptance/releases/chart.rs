@@ -5,7 +5,10 @@ use driftless_harness::cluster::Cluster;
 use driftless_harness::command;
 use driftless_harness::kubectl::Kubectl;
 use driftless_harness::process;
+use driftless_harness::serve::Serve;
 use driftless_harness::tools::{self, HELM, HELM4, Tool};
+use driftless_manifest::yaml::{Dialect, Limits, documents};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -162,4 +165,82 @@ fn a_restricted_namespace_accepts_the_chart_without_a_warning() {
     let loose = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: loose}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: a, image: a}]}\n";
     let warned = apply(&kubectl, loose);
     assert!(warned.contains("would violate PodSecurity"), "{warned}");
+}
+
+/// Starts `serve` with the arguments and the kubeconfig of the chart, as the chart's account.
+#[test]
+fn serve_starts_with_the_arguments_and_the_login_of_the_chart() {
+    let cluster = Cluster::start("chart-login");
+    let kubectl = Kubectl::new(&cluster.kubeconfig());
+    kubectl.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: driftless}\n");
+    let rendered = with_values("{}", |home, file| {
+        helm(&HELM, home, &arguments("infra/chart", file))
+    });
+    apply(&kubectl, &rendered);
+    let objects = documents(
+        rendered.as_bytes(),
+        "chart",
+        Dialect::V3,
+        &Limits::default(),
+    );
+    let objects = objects.expect("YAML");
+    let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
+    let deployment = of_kind("Deployment").expect("a Deployment");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+
+    // The files that the pod mounts. No controller writes tokens into Secrets here.
+    let home = tempfile::tempdir().expect("a home");
+    let root = home.path().to_str().expect("UTF-8");
+    let place = |text: &str| {
+        let text = text.replace("/etc/driftless", &format!("{root}/etc"));
+        let text = text.replace("/var/lib/driftless", &format!("{root}/state"));
+        text.replace("https://kubernetes.default.svc", &cluster.url())
+    };
+    let kubeconfig = &of_kind("ConfigMap").expect("a ConfigMap")["data"]["kubeconfig"];
+    let kubeconfig = place(kubeconfig.as_str().expect("a kubeconfig"));
+    let token = [
+        "create",
+        "token",
+        "gitops-driftless",
+        "--namespace",
+        "driftless",
+    ];
+    let token = kubectl.run(&token).expect("a token");
+    for (name, text) in [
+        ("kubeconfig/kubeconfig", kubeconfig.as_str()),
+        ("token/token", &token),
+        ("token/ca.crt", cluster.ca()),
+    ] {
+        let file = home.path().join("etc").join(name);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("make a directory");
+        fs::write(file, text).expect("write a file");
+    }
+    let given: Vec<String> = container["args"]
+        .as_array()
+        .expect("arguments")
+        .iter()
+        .map(|argument| place(argument.as_str().expect("a string")))
+        .filter(|argument| argument != "serve" && !argument.starts_with("--listen="))
+        .collect();
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+    let serve = Serve::start(home.path(), &given, &[]);
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+        let path = container[probe]["httpGet"]["path"].as_str();
+        assert_eq!(serve.get(path.expect("a path")).text(), "ok\n", "{probe}");
+    }
+    assert!(
+        serve
+            .get("/metrics")
+            .text()
+            .contains("driftless_steps_total")
+    );
+    assert!(home.path().join("state/lock").is_file());
+    let user = "system:serviceaccount:driftless:gitops-driftless";
+    let requests = cluster.requests();
+    let of_account = requests.iter().filter(|request| request.user == user);
+    assert!(of_account.count() > 10, "{requests:?}");
+    let bound = cluster.api().get(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cluster-reconciler-flux-system",
+    );
+    assert_ne!(bound.expect("the binding of Flux's accounts"), Value::Null);
 }

@@ -1,4 +1,5 @@
-//! The steps of the release that need no GitHub: `infra/release`, with the commands of the workflow.
+//! The steps of a release that need no GitHub: `infra/release`, with the commands of the
+//! workflow.
 
 use driftless_harness::aws::{lint, translate};
 use driftless_harness::process;
