@@ -9,7 +9,18 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const TAG: &str = "v0.1.0";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const TAG: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// Returns the repository of Cargo.toml, as `OWNER/NAME`.
+fn repository() -> String {
+    let manifest = fs::read_to_string(tools::workspace().join("Cargo.toml")).expect("Cargo.toml");
+    let lines = manifest.lines();
+    let mut found =
+        lines.filter_map(|line| line.strip_prefix("repository = \"https://github.com/"));
+    let name = found.next().expect("a repository");
+    name.trim_end_matches('"').to_owned()
+}
 
 /// Runs `infra/release` of the workspace.
 fn release(arguments: &[&str]) -> Output {
@@ -50,25 +61,35 @@ fn released(change_log: &str) -> tempfile::TempDir {
     copy
 }
 
-const CHANGE_LOG: &str = "# Changelog\n\nThe format.\n\n## Unreleased\n\n- Later.\n\n## 0.1.0 - 2026-12-01\n\n### Added\n\n- First.\n\n\n- Second.\n\n## 0.1.0-rc.1\n\n- Before.\n";
+const CHANGE_LOG: &str = concat!(
+    "# Changelog\n\nThe format.\n\n## Unreleased\n\n- Later.\n\n## ",
+    env!("CARGO_PKG_VERSION"),
+    " - 2026-12-01\n\n### Added\n\n- First.\n\n\n- Second.\n\n## ",
+    env!("CARGO_PKG_VERSION"),
+    "-rc.9\n\n- Before.\n"
+);
 
 #[test]
 fn notes_are_the_section_of_the_version() {
     let copy = released(CHANGE_LOG);
     let notes = |tag: &str| release_of(copy.path(), &["notes", tag]);
     assert_eq!(out(&notes(TAG)), "### Added\n\n- First.\n\n\n- Second.\n");
-    assert_eq!(out(&notes("v0.1.0-rc.1")), "- Before.\n");
-    let missing = error(&notes("v0.1"));
-    assert!(missing.contains("no entries below '## 0.1'"), "{missing}");
+    assert_eq!(out(&notes(&format!("{TAG}-rc.9"))), "- Before.\n");
+    let missing = error(&notes("v0.0"));
+    assert!(missing.contains("no entries below '## 0.0'"), "{missing}");
 }
 
 #[test]
 fn a_tag_must_match_the_commit() {
     let copy = released(CHANGE_LOG);
-    let check = |tag, repository| release_of(copy.path(), &["check", tag, repository]);
-    assert_eq!(out(&check(TAG, "driftless-dev/driftless")), "");
-    let version = error(&check("v9.0.0", "driftless-dev/driftless"));
-    assert!(version.contains("push the tag v0.1.0"), "{version}");
+    let repository = repository();
+    let check = |tag: &str, repository: &str| release_of(copy.path(), &["check", tag, repository]);
+    assert_eq!(out(&check(TAG, &repository)), "");
+    let version = error(&check("v99.0.0", &repository));
+    assert!(
+        version.contains(&format!("push the tag {TAG}")),
+        "{version}"
+    );
     let fork = error(&check(TAG, "acme/driftless"));
     assert!(
         fork.contains("acme/driftless is not the repository"),
@@ -79,7 +100,7 @@ fn a_tag_must_match_the_commit() {
         "## Unreleased\n\n- Later.\n",
     )
     .expect("write");
-    let notes = error(&check(TAG, "driftless-dev/driftless"));
+    let notes = error(&check(TAG, &repository));
     assert!(notes.contains("rename '## Unreleased'"), "{notes}");
 }
 
@@ -91,6 +112,7 @@ fn the_archive_is_where_binstall_expects_it() {
     fs::write(&program, "#!/bin/sh\necho driftless\n").expect("write a program");
     let manifest = fs::read_to_string(tools::workspace().join("functions/cli/Cargo.toml"));
     let manifest = manifest.expect("the manifest");
+    let home = format!("https://github.com/{}", repository());
     for target in ["x86_64-unknown-linux-musl", "aarch64-apple-darwin"] {
         let files = directory.path().join("files");
         let archive = ["archive", TAG, target, text(&program), text(&files)];
@@ -99,8 +121,8 @@ fn the_archive_is_where_binstall_expects_it() {
             let line = manifest.lines().find_map(|line| line.strip_prefix(name));
             let value = line.expect(name).trim_matches([' ', '=', '"']);
             [
-                ("{ repo }", "https://github.com/driftless-dev/driftless"),
-                ("{ version }", "0.1.0"),
+                ("{ repo }", home.as_str()),
+                ("{ version }", VERSION),
                 ("{ name }", "driftless"),
                 ("{ bin }", "driftless"),
                 ("{ target }", target),
@@ -110,10 +132,7 @@ fn the_archive_is_where_binstall_expects_it() {
         };
         let url = field("pkg-url");
         let (place, name) = url.rsplit_once('/').expect("a URL");
-        assert_eq!(
-            place,
-            "https://github.com/driftless-dev/driftless/releases/download/v0.1.0"
-        );
+        assert_eq!(place, format!("{home}/releases/download/{TAG}"));
         let packed = fs::read(files.join(name)).expect("the archive");
         process::run(
             Command::new("tar")
