@@ -1,5 +1,5 @@
 //! Checks of the whole workspace: its dependencies, modules, documents, documentation of functions,
-//! template and events, and the inputs of its fuzz targets.
+//! template, events and releases, and the inputs of its fuzz targets.
 
 mod additions;
 mod api_docs;
@@ -10,4 +10,5 @@ mod events;
 mod fuzz;
 mod infra;
 mod modules;
+mod releases;
 mod words;

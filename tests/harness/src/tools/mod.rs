@@ -407,8 +407,29 @@ pub static AXE: Tool = Tool {
     },
 };
 
+/// The linter of GitHub's workflows.
+pub static ACTIONLINT: Tool = Tool {
+    name: "actionlint",
+    version: "1.7.12",
+    takes: "under 1 minute",
+    recipe: Recipe::GoInstall {
+        package: "github.com/rhysd/actionlint/cmd/actionlint",
+    },
+};
+
+/// The linter of shell scripts, also of those in workflows, in the version of the machine's Debian.
+pub static SHELLCHECK: Tool = Tool {
+    name: "shellcheck",
+    version: "debian",
+    takes: "a few seconds",
+    recipe: Recipe::Debian {
+        packages: &["shellcheck"],
+        program: "usr/bin/shellcheck",
+    },
+};
+
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 28] = [
+pub static ALL: [&Tool; 30] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -437,6 +458,8 @@ pub static ALL: [&Tool; 28] = [
     &CARGO_DENY,
     &PROXIES,
     &PYTHON,
+    &ACTIONLINT,
+    &SHELLCHECK,
 ];
 
 /// Allows one build at a time in a process; the lock file does the same between processes.
