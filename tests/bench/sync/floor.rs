@@ -113,8 +113,11 @@ pub fn child(plan: &str) {
 fn send(client: &Http, url: &str, request: &Value) {
     let url = format!("{url}{}", request["path"].as_str().expect("a path"));
     let body = request["body"].as_str().map(str::as_bytes);
-    let method = if body.is_some() { "PATCH" } else { "GET" };
-    let answer = client.send(method, &url, &[("content-type", APPLY)], body);
+    let (method, headers) = match body {
+        Some(_) => ("PATCH", &[("content-type", APPLY)][..]),
+        None => ("GET", &[][..]),
+    };
+    let answer = client.send(method, &url, headers, body);
     let answer = answer.unwrap_or_else(|error| panic!("{method} {url}: {error}"));
     assert!(answer.status < 300, "{method} {url}: {}", answer.text());
 }

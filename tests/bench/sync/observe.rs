@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time after which work counts as stuck.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// An object as it was last seen, and when.
 #[derive(Clone)]
@@ -26,25 +26,16 @@ impl Watched {
     /// Watches a collection until the API server ends. `keep` reduces an object to what is compared.
     pub fn start(cluster: &Cluster, collection: &str, keep: fn(&Value) -> Value) -> Self {
         let seen: Arc<Mutex<BTreeMap<String, Seen>>> = Arc::default();
-        let events = cluster.watch(collection);
+        let open = cluster.watch(collection);
         let map = Arc::clone(&seen);
+        // The API server ends a watch whose reader is late: a new one begins with all objects.
         std::thread::spawn(move || {
-            for line in events.lines() {
-                let Ok(line) = line else { break };
-                let at = Instant::now();
-                let Ok(event) = serde_json::from_str::<Value>(&line) else {
-                    continue;
-                };
-                let object = &event["object"];
-                let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
-                match event["type"] == "DELETED" {
-                    true => map.remove(name),
-                    false => {
-                        let object = keep(object);
-                        map.insert(name.to_owned(), Seen { object, at })
-                    }
-                };
+            while let Some(events) = open() {
+                for line in events.lines() {
+                    let Ok(line) = line else { break };
+                    note(&map, &line, keep);
+                }
+                std::thread::sleep(Duration::from_millis(100));
             }
         });
         Self { seen }
@@ -79,6 +70,26 @@ impl Watched {
             drop(seen);
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+/// Notes an event of a watch.
+fn note(seen: &Mutex<BTreeMap<String, Seen>>, line: &str, keep: fn(&Value) -> Value) {
+    let at = Instant::now();
+    let Ok(event) = serde_json::from_str::<Value>(line) else {
+        return;
+    };
+    let object = &event["object"];
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if event["type"] == "DELETED" {
+        seen.remove(name);
+        return;
+    }
+    let object = keep(object);
+    // The first events of a watch repeat what is known.
+    if seen.get(name).is_none_or(|known| known.object != object) {
+        seen.insert(name.to_owned(), Seen { object, at });
     }
 }
 

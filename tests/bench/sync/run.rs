@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
 
     fn measure(mut self) -> Vec<Figures> {
         let first = self.commit(0..self.size, 0);
-        let url = format!("{}/acme/fleet", self.github.git_url());
+        let url = self.system.url(&self.github, &self.fleet);
         self.row("cold", |run| {
             let start = Instant::now();
             create(&run.cluster, SOURCES, &worlds::git_repository(&url));

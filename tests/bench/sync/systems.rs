@@ -34,11 +34,10 @@ impl System {
         let home = tempfile::tempdir().expect("a home");
         let kubeconfig = home.path().join("config");
         std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
-        let url = format!("{}/acme/root", github.git_url());
         let arguments = [
             ["--kubeconfig", kubeconfig.to_str().expect("UTF-8")],
             ["--github-api", github.url()],
-            ["--repository", &url],
+            ["--repository", "acme/root"],
             ["--path", "root"],
         ]
         .concat();
@@ -49,6 +48,15 @@ impl System {
         });
         github.add_webhook(&serve.url("/webhook"), SECRET);
         Self::Driftless { serve, _home: home }
+    }
+
+    /// Returns the address of a repository: driftless reads GitHub by its API, Flux clones.
+    pub fn url(&self, github: &GitHub, repository: &Repository) -> String {
+        let host = match self {
+            Self::Driftless { .. } => "https://github.com".to_owned(),
+            Self::Flux(_) => github.git_url(),
+        };
+        format!("{host}/{}", repository.full_name())
     }
 
     /// Returns the processes of the system.
@@ -73,7 +81,7 @@ impl System {
             Self::Driftless { .. } => {
                 let push = github.announce(repository, "refs/heads/main", Some(before), sha);
                 let status = push.deliveries.first().and_then(|one| one.status);
-                assert_eq!(status, Some(202), "{:?}", push.deliveries);
+                assert_eq!(status, Some(202), "the webhook queues the source");
             }
             Self::Flux(_) => {
                 let path = format!(

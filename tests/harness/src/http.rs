@@ -109,17 +109,17 @@ impl Http {
         })
     }
 
-    /// Sends a GET request whose answer is read while it arrives, such as a watch; panics if the
-    /// server does not answer.
-    pub fn stream(&self, url: &str) -> impl Read + use<> {
+    /// Sends a GET request whose answer is read while it arrives, such as a watch.
+    ///
+    /// # Errors
+    /// A failure below HTTP: refused, timeout, TLS.
+    pub fn stream(&self, url: &str) -> Result<impl Read + use<>, ureq::Error> {
         let mut request = Request::builder().uri(url);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let request = request.body(()).expect("a request");
-        let response = self.agent.run(request);
-        let response = response.unwrap_or_else(|e| panic!("GET {url}: {e}"));
-        response.into_body().into_reader()
+        let response = self.agent.run(request.body(())?)?;
+        Ok(response.into_body().into_reader())
     }
 
     /// Sends a GET request; panics if the server does not answer.

@@ -213,13 +213,16 @@ impl Cluster {
         Api::new(self.port, &self.ca, token)
     }
 
-    /// Opens a watch of a collection, such as `/api/v1/configmaps`, from its current state on.
-    /// Returns its events, each a line; it ends with the server.
-    pub fn watch(&self, collection: &str) -> impl BufRead + use<> {
+    /// Returns a function that opens a watch of a collection, such as `/api/v1/configmaps`, from
+    /// its current state on: the events, each a line. It returns `None` if the server has ended.
+    pub fn watch(&self, collection: &str) -> impl Fn() -> Option<Box<dyn BufRead>> + Send + use<> {
         let http = Http::trusting_patient(&self.ca, WATCH_TIME);
         let http = http.with_header("authorization", &format!("Bearer {}", self.token));
         let url = format!("{}{collection}?watch=true&timeoutSeconds=7200", self.url());
-        BufReader::with_capacity(1 << 20, http.stream(&url))
+        move || {
+            let events = http.stream(&url).ok()?;
+            Some(Box::new(BufReader::with_capacity(1 << 20, events)))
+        }
     }
 
     /// Returns the counts of write requests so far; see [`Writes::since`] for a difference.
