@@ -47,7 +47,7 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
     }
 }
 
-/// What one message has read for the step of each object whose revision it moves.
+/// The objects that one message has read for the step of an object whose revision it moves.
 struct Listed {
     object: Object,
     alerts: Option<ListedAlerts>,

@@ -1,5 +1,5 @@
 //! The floor: a client that applies ready-made objects, 32 requests at a time, and does nothing
-//! else. It is a process of its own, so that its processor time is its own.
+//! else. It runs in a separate process, so that its processor time is known.
 
 use super::measure::{Counters, Figures};
 use super::worlds::{self, APPS, COLLECTIONS};
@@ -78,7 +78,7 @@ fn child_figures(
 pub fn child(plan: &str) {
     let plan = std::fs::read(plan).expect("read the plan");
     let plan: Value = serde_json::from_slice(&plan).expect("a plan");
-    let text = |field: &str| plan[field].as_str().expect("a text");
+    let text = |field: &str| plan[field].as_str().expect("a string");
     let requests = plan["requests"].as_array().expect("requests");
     let (next, url) = (AtomicUsize::new(0), text("url"));
     let clients: Vec<Http> = (0..IN_FLIGHT.min(requests.len()))

@@ -1,8 +1,9 @@
 //! The time from a push to the cluster, of `driftless serve`, of Flux's controllers, and of a bare
 //! client that applies the same objects (the floor), on real API servers in one run.
 //!
-//! `cargo run --release -p driftless-acceptance --bin sync-bench -- [--sizes N,..] [--releases N,..]
-//! [--bin FILE] [--flux] [--only SYSTEM,..] [--rest SECONDS] [--json FILE] [--svg FILE]`
+//! `cargo run --release -p driftless-acceptance --bin sync-bench -- [--sizes N,..]
+//! [--releases N,..] [--bin FILE] [--flux] [--only SYSTEM,..] [--rest SECONDS] [--json FILE] [--svg
+//! FILE]`
 
 mod chart;
 mod floor;

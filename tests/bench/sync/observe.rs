@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The time after which work counts as stuck.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// An object as it was last seen, and when.
+/// The last known state of an object, and its time.
 #[derive(Clone)]
 pub struct Seen {
     pub object: Value,
@@ -23,7 +23,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Watches a collection until the API server ends. `keep` reduces an object to what is compared.
+    /// Watches a collection until the API server ends. `keep` reduces an object to what is
+    /// compared.
     pub fn start(cluster: &Cluster, collection: &str, keep: fn(&Value) -> Value) -> Self {
         let seen: Arc<Mutex<BTreeMap<String, Seen>>> = Arc::default();
         let open = cluster.watch(collection);

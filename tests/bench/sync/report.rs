@@ -14,7 +14,7 @@ pub fn table(all: &[Figures]) -> String {
     );
     text += &format!("|{}\n", " --- |".repeat(7 + VERBS.len()));
     let mut sorted: Vec<&Figures> = all.iter().collect();
-    // A stable sort: systems stand side by side, works in the order of the run.
+    // The rows of the systems are side by side, the works in the order of the run.
     let order: Vec<&str> = works(all);
     let place = |one: &Figures| order.iter().position(|work| *work == one.work);
     sorted.sort_by_key(|one| (one.world == "H", one.size, place(one)));

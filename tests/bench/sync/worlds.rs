@@ -1,5 +1,5 @@
-//! The worlds that are synced: W(N), N Kustomizations of four objects each, and H(N), N HelmReleases
-//! of a chart of four objects.
+//! The worlds that are synced: W(N), N Kustomizations of four objects each, and H(N), N
+//! HelmReleases of a chart of four objects.
 
 use driftless_harness::charts::{self, Host};
 use driftless_harness::github::Change;
@@ -21,9 +21,9 @@ pub const COLLECTIONS: [(&str, &str); 4] = [
 /// The kind of the world.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum World {
-    /// N Kustomizations.
+    /// N Kustomizations of one Git repository.
     Kustomizations,
-    /// N HelmReleases.
+    /// N HelmReleases of one chart.
     Releases,
 }
 

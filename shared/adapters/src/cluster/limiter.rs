@@ -1,5 +1,4 @@
-//! The requests in flight to one API server, bounded by what the server says: as many as it answers
-//! quickly.
+//! The requests in flight to one API server, bounded by its answers: as many as it answers quickly.
 //!
 //! The bound grows by one for each round of answers while all of its places are used. A server that
 //! sheds load (429, or 503 with `Retry-After`) halves it, and no request is sent during the wait
@@ -19,10 +18,10 @@ const LEAST: usize = 2;
 const MOST: usize = 128;
 /// The time from which an answer is slow.
 const SLOW: Duration = Duration::from_secs(1);
-/// The time for which the bound is reduced once: the answers to requests that were sent before the
-/// reduction are no new reason.
+/// The time for which the bound is reduced once: it passes before the answers to requests that were
+/// sent earlier have arrived.
 const SAME_REASON: Duration = Duration::from_secs(1);
-/// The longest wait that is obeyed: the requests have time limits of their own.
+/// The longest wait that is obeyed, because a step has a time limit.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The bound of the requests in flight to a server.

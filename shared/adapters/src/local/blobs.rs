@@ -20,8 +20,8 @@ use std::time::Duration;
 pub const VOLATILE_PREFIXES: [&str; 2] = ["schedule/", "objects/"];
 
 /// The prefixes of blobs that are written without waiting for the disk: those above, and the
-/// journals, which are for people only. A power loss may tear the newest journals; a torn one is set
-/// aside.
+/// journals, which are for people only. A power loss may tear the newest journals; a torn one is
+/// set aside.
 const UNSYNCED_PREFIXES: [&str; 3] = ["schedule/", "objects/", "journal/"];
 
 /// A directory that replaces the bucket, with the same conditional writes, for any number of

@@ -128,8 +128,8 @@ impl Recorder {
 }
 
 impl Context<'_> {
-    /// Sends the events of the step to all sinks at once, to each in order. A lost event is logged, and is not an
-    /// error. `source` is Flux's controller of the object's kind.
+    /// Sends the events of the step to all sinks at once, to each in order. A lost event is logged,
+    /// and is not an error. `source` is Flux's controller of the object's kind.
     pub async fn send_events(&self, object: &Object, source: &str) {
         let events = self.events.take();
         if events.is_empty() {
