@@ -1,5 +1,6 @@
 //! The figures as a table and as JSON.
 
+use super::chart;
 use super::measure::Figures;
 use super::options::Options;
 use serde_json::{Value, json};
@@ -49,12 +50,16 @@ fn works(all: &[Figures]) -> Vec<&'static str> {
     works
 }
 
-/// Writes the JSON file, if one is asked for.
+/// Writes the files of the options with the figures so far.
 pub fn write(options: &Options, all: &[Figures]) {
-    let Some(file) = &options.json else { return };
-    let all: Vec<Value> = all.iter().map(row).collect();
-    let text = serde_json::to_string_pretty(&all).expect("JSON");
-    std::fs::write(file, text).expect("write the figures");
+    if let Some(file) = &options.json {
+        let rows: Vec<Value> = all.iter().map(row).collect();
+        let text = serde_json::to_string_pretty(&rows).expect("JSON");
+        std::fs::write(file, text).expect("write the figures");
+    }
+    if let Some(file) = &options.svg {
+        std::fs::write(file, chart::draw(all)).expect("write the picture");
+    }
 }
 
 fn row(one: &Figures) -> Value {

@@ -5,7 +5,7 @@ use super::observe::{Watched, flux_object, version};
 use super::options::Options;
 use super::systems::System;
 use super::worlds::{self, APPS, COLLECTIONS, FLUX, World};
-use super::{chart, floor, report};
+use super::{floor, report};
 use driftless_harness::charts::Host;
 use driftless_harness::cluster::{Api, Cluster};
 use driftless_harness::github::{Change, GitHub, Repository};
@@ -38,9 +38,6 @@ pub fn run(options: &Options) {
         }
     }
     println!("{}", report::table(&all));
-    if let Some(file) = &options.svg {
-        std::fs::write(file, chart::draw(&all)).expect("write the picture");
-    }
 }
 
 /// One world under one system.
