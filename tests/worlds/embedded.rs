@@ -908,6 +908,7 @@ fn audit_entry(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
         verb: verb.to_owned(),
         uri: uri.to_string(),
         user: "test".to_owned(),
+        agent: String::new(),
         as_user: as_user.unwrap_or_default().to_owned(),
         group,
         resource: part(0),

@@ -12,6 +12,7 @@ use driftless_flux::{
 };
 use driftless_helmrelease::HelmReleases;
 use driftless_kernel::concurrent;
+use driftless_kernel::context::events::ListedAlerts;
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, step_fuel};
 use driftless_kernel::driver::drive;
 use driftless_kernel::failure::Failure;
@@ -27,6 +28,7 @@ use driftless_source::{artifact_generator, bucket, git, helm_chart, helm_reposit
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Revisions that are moved concurrently.
@@ -45,13 +47,18 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
     }
 }
 
+/// The objects that one message has read for the step of an object whose revision it moves.
+struct Listed {
+    object: Object,
+    alerts: Option<ListedAlerts>,
+}
+
 /// Moves the revision of Kustomizations that follow a source, side by side, and queues those of
 /// which more changes. Each has its own step, with its own lease.
 async fn move_revisions(ports: &Ports, request: &Request) -> Result<Outcome> {
-    let listed = listed(ports, request).await;
-    let listed = listed.unwrap_or_else(|failure| {
+    let (listed, alerts) = listed(ports, request).await.unwrap_or_else(|failure| {
         tracing::warn!(hub = request.hub, "Kustomizations not listed: {failure}");
-        BTreeMap::new()
+        <_>::default()
     });
     let (mut steps, mut others) = (Vec::new(), Vec::new());
     for id in &request.consumers {
@@ -77,7 +84,9 @@ async fn move_revisions(ports: &Ports, request: &Request) -> Result<Outcome> {
     let (last, first): (Vec<_>, Vec<_>) = steps.into_iter().partition(depends);
     for steps in [first, last] {
         let steps = steps.into_iter().map(|(one, object)| {
-            async move { run_one(ports, &one, Duration::ZERO, Some(object)).await }.boxed()
+            let alerts = alerts.clone();
+            let listed = Listed { object, alerts };
+            async move { run_one(ports, &one, Duration::ZERO, Some(listed)).await }.boxed()
         });
         for done in concurrent::run(MOVED_CONCURRENTLY, steps.collect()).await {
             done?;
@@ -88,9 +97,17 @@ async fn move_revisions(ports: &Ports, request: &Request) -> Result<Outcome> {
 }
 
 /// Returns the Kustomizations of a request whose revision may move: not those that are deleted,
-/// suspended, or requested by a user.
-async fn listed(ports: &Ports, request: &Request) -> Result<BTreeMap<ObjectRef, Object>, Failure> {
+/// suspended, or requested by a user. Returns also the Alerts, if notifications are sent; each step
+/// lists them itself if they cannot be read.
+async fn listed(
+    ports: &Ports,
+    request: &Request,
+) -> Result<(BTreeMap<ObjectRef, Object>, Option<ListedAlerts>), Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
+    let alerts = match ports.notifiers.is_used() {
+        true => hub.list(FluxKind::Alert).await.ok().map(Arc::new),
+        false => None,
+    };
     let objects = hub.list(FluxKind::Kustomization).await?.into_iter();
     let with_id = objects.filter_map(|object| Some((ObjectRef::of(&object)?, object)));
     let may_move = |object: &Object| {
@@ -100,7 +117,8 @@ async fn listed(ports: &Ports, request: &Request) -> Result<BTreeMap<ObjectRef, 
             && object.pointer("/spec/suspend") != Some(&Value::Bool(true))
             && object.annotation(REQUESTED_AT).unwrap_or_default() == handled
     };
-    Ok(with_id.filter(|(_, object)| may_move(object)).collect())
+    let movable = with_id.filter(|(_, object)| may_move(object)).collect();
+    Ok((movable, alerts))
 }
 
 /// Runs the step of a request's object, which is read unless it was `listed`: then only its
@@ -109,7 +127,7 @@ async fn run_one(
     ports: &Ports,
     request: &Request,
     wait_budget: Duration,
-    listed: Option<Object>,
+    listed: Option<Listed>,
 ) -> Result<Outcome> {
     let mut lease = match schedule::begin(ports, request).await? {
         MessageDecision::Run(lease) => lease,
@@ -182,17 +200,21 @@ async fn work(
     ports: &Ports,
     request: &Request,
     wait_budget: Duration,
-    listed: Option<Object>,
+    listed: Option<Listed>,
     lease: &mut Lease,
 ) -> Result<Outcome, Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
+    let (listed, alerts) = match listed {
+        Some(Listed { object, alerts }) => (Some(object), alerts),
+        None => (None, None),
+    };
     let context = Context {
         ports,
         hub,
         id: request.object.clone(),
         cause: request.cause.clone(),
         wait_budget,
-        events: Recorder::default(),
+        events: Recorder::with_alerts(alerts),
         fuel: step_fuel(),
         is_rehearsal: false,
         only_moves_revision: listed.is_some(),

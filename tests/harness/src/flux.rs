@@ -55,6 +55,11 @@ impl Flux {
         self.running.clear();
     }
 
+    /// Returns the processes of the controllers.
+    pub fn processes(&self) -> Vec<u32> {
+        self.running.iter().map(Server::process).collect()
+    }
+
     fn run(&self, tool: &Tool, authority: &Path) -> Server {
         let health = format!("127.0.0.1:{}", ports::free());
         let mut arguments = vec![

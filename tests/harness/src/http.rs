@@ -1,6 +1,7 @@
 //! A small blocking HTTP client for assertions. It follows no redirect, uses no
 //! proxy and takes every status as an answer.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,11 @@ impl Http {
 
     /// Creates a client that trusts only this certificate authority (PEM).
     pub fn trusting(ca: &str) -> Self {
+        Self::trusting_patient(ca, PATIENCE)
+    }
+
+    /// Creates a client that trusts only this certificate authority (PEM), with a timeout.
+    pub fn trusting_patient(ca: &str, time: Duration) -> Self {
         let ca = Certificate::from_pem(ca.as_bytes()).expect("a PEM certificate");
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::from([ca]))
@@ -49,7 +55,7 @@ impl Http {
                 rustls::crypto::aws_lc_rs::default_provider(),
             ))
             .build();
-        Self::build(Some(tls), PATIENCE)
+        Self::build(Some(tls), time)
     }
 
     fn build(tls: Option<TlsConfig>, time: Duration) -> Self {
@@ -101,6 +107,19 @@ impl Http {
                 .limit(256 << 20)
                 .read_to_vec()?,
         })
+    }
+
+    /// Sends a GET request whose answer is read while it arrives, such as a watch.
+    ///
+    /// # Errors
+    /// A failure below HTTP: refused, timeout, TLS.
+    pub fn stream(&self, url: &str) -> Result<impl Read + use<>, ureq::Error> {
+        let mut request = Request::builder().uri(url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let response = self.agent.run(request.body(())?)?;
+        Ok(response.into_body().into_reader())
     }
 
     /// Sends a GET request; panics if the server does not answer.

@@ -88,6 +88,13 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Returns the process of the program, which is a child of the guard.
+    pub fn process(&self) -> u32 {
+        let guard = self.child.id();
+        let found = children(guard).into_iter().min();
+        found.unwrap_or_else(|| panic!("{} does not run:\n{}", self.name, self.log_tail()))
+    }
+
     /// Returns the path of the log file.
     pub fn log(&self) -> &Path {
         &self.log
@@ -106,6 +113,16 @@ impl Drop for Server {
         }
         self.stop();
     }
+}
+
+/// Returns the children of a process. The guard starts the program first, so that it has the
+/// smallest number unless the numbers start again.
+fn children(process: u32) -> Vec<u32> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|one| one.parse().ok())
+        .collect()
 }
 
 /// Returns the last `lines` lines of a file, or the error in parentheses if the file cannot be

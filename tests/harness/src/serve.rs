@@ -13,12 +13,22 @@ use std::time::{Duration, Instant};
 pub struct Serve {
     url: String,
     log: PathBuf,
-    _server: Server,
+    server: Server,
 }
 
 impl Serve {
     /// Starts `driftless serve` with this home directory, and waits until it answers.
     pub fn start(home: &Path, args: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::start_program(&program(), home, args, environment)
+    }
+
+    /// Starts this build of the command, as [`Serve::start`] does.
+    pub fn start_program(
+        program: &Path,
+        home: &Path,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let port = ports::free();
         let address = format!("127.0.0.1:{port}");
         let url = format!("http://{address}");
@@ -31,18 +41,18 @@ impl Serve {
             .chain(environment)
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let program = &program();
         let server = Server::start("driftless serve", program, all, &variables, &log);
-        let serve = Self {
-            url,
-            log,
-            _server: server,
-        };
+        let serve = Self { url, log, server };
         serve.eventually("driftless serve answers", || {
             let answer = Http::plain().send("GET", &serve.url("/healthz"), &[], None);
             answer.map(|_| ()).map_err(|error| error.to_string())
         });
         serve
+    }
+
+    /// Returns the process.
+    pub fn process(&self) -> u32 {
+        self.server.process()
     }
 
     /// Returns the URL of a path.

@@ -64,8 +64,9 @@ pub struct Args {
     data: Option<PathBuf>,
     #[command(flatten)]
     rules: crate::bootstrap::Rules,
-    /// The number of steps that run at the same time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// The number of steps that run at the same time. How many requests are in flight to a cluster
+    /// depends on its answers
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
     /// The interval of sweeps, which find what is due
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]

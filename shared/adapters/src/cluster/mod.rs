@@ -7,6 +7,7 @@
 mod breaker;
 pub(crate) mod connect;
 mod discovery;
+mod limiter;
 mod lru;
 mod path;
 mod plugin;
@@ -28,6 +29,7 @@ use driftless_kernel::ports::{
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
 use kube::client::Body;
+use limiter::Limiter;
 use lru::Lru;
 use requests::Caller;
 use sha2::{Digest as _, Sha256};
@@ -60,6 +62,7 @@ struct Server {
     client: kube::Client,
     discovery: Discovery,
     breaker: Arc<Breaker>,
+    limiter: Limiter,
     /// The tokens of service accounts, by the user who requested them.
     tokens: ExpiringCache<(Option<HeaderValue>, TokenRequest), Token>,
     name: String,
@@ -155,6 +158,7 @@ impl Server {
             client,
             discovery: Discovery::default(),
             breaker: Arc::default(),
+            limiter: Limiter::default(),
             tokens: ExpiringCache::default(),
             name: name.to_owned(),
         }
@@ -213,6 +217,7 @@ impl KubeCluster {
             user: self.user.as_ref(),
             server: &self.server.name,
             breaker: &self.server.breaker,
+            limiter: &self.server.limiter,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::breaker::{Breaker, NoAnswer, PROBE_AFTER};
 use super::connect::REQUEST_TIMEOUT;
+use super::limiter::Limiter;
 use super::path;
 use super::response::{ApiResponse, RequestContext};
 use crate::percent::encode;
@@ -35,6 +36,8 @@ const PAGE: usize = 500;
 const LIST_STARTS: usize = 3;
 /// The number of attempts of a read.
 const READ_TRIES: u32 = 3;
+/// The number of attempts of a write that the server refuses unread.
+const WRITE_TRIES: u32 = 3;
 /// The delay before the second attempt; it doubles for each further one.
 const READ_WAIT: Duration = Duration::from_millis(150);
 /// The longest `Retry-After` for which a read is retried here.
@@ -57,6 +60,8 @@ pub struct Caller<'a> {
     pub server: &'a str,
     /// The circuit breaker of the server.
     pub breaker: &'a Breaker,
+    /// The bound of the requests in flight to the server.
+    pub limiter: &'a Limiter,
 }
 
 /// The answer to `/version`.
@@ -104,6 +109,10 @@ impl Caller<'_> {
             PortError::new(ErrorKind::Unavailable, format!("{operation}: {reason}"))
         };
         let down = |error: PortError| fail(error.message);
+        let place = match is_watch {
+            true => None,
+            false => Some(self.limiter.enter().await),
+        };
         self.breaker.pass(self.probe()).await.map_err(down)?;
         let start = tokio::time::Instant::now();
         let exchange = tokio::time::timeout(limit, self.exchange(request, is_watch)).boxed();
@@ -119,7 +128,12 @@ impl Caller<'_> {
             }
         };
         match answer.unwrap_or(Err(NoAnswer::InTime(limit))) {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => {
+                if let Some(place) = place {
+                    place.answered(answer.status, answer.retry_after_header());
+                }
+                Ok(answer)
+            }
             Err(reason) => {
                 if Breaker::is_suspicious(start.elapsed()) {
                     self.breaker.probe(self.probe()).await.map_err(down)?;
@@ -198,7 +212,8 @@ impl Caller<'_> {
         Err(PortError::new(ErrorKind::Unavailable, operation))
     }
 
-    /// Sends a write once.
+    /// Sends a write once, and again only if the server has refused it unread because it is busy
+    /// (429): the limiter keeps the wait that the server names.
     ///
     /// # Errors
     /// Fails without an answer, and for any status except success.
@@ -220,7 +235,14 @@ impl Caller<'_> {
                 format!("write the request as JSON: {error}"),
             )
         })?;
-        let answer = self.send(&method, path, &headers, body).await?;
+        let mut answer = self.send(&method, path, &headers, body.clone()).await?;
+        for _ in 1..WRITE_TRIES {
+            let wait = answer.retry_after_header().filter(|wait| *wait <= MAX_WAIT);
+            if answer.status != StatusCode::TOO_MANY_REQUESTS || wait.is_none() {
+                break;
+            }
+            answer = self.send(&method, path, &headers, body.clone()).await?;
+        }
         if answer.status.is_success() {
             return Ok(answer);
         }

@@ -82,15 +82,18 @@ impl ApiResponse {
             .filter(|status| status.kind == "Status")
     }
 
-    fn retry_after(&self, status: Option<&Status>) -> Option<Duration> {
-        let header = self
-            .headers
-            .get(header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let seconds: u64 = header.or(status
-            .map(|s| s.details.retry_after_seconds)
-            .filter(|s| *s > 0))?;
+    /// Returns the wait that the header `Retry-After` names.
+    pub fn retry_after_header(&self) -> Option<Duration> {
+        let value = self.headers.get(header::RETRY_AFTER)?;
+        let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
         Some(Duration::from_secs(seconds.min(3600)))
+    }
+
+    fn retry_after(&self, status: Option<&Status>) -> Option<Duration> {
+        let seconds = status.map(|status| status.details.retry_after_seconds);
+        let seconds = seconds.filter(|seconds| *seconds > 0);
+        let named = seconds.map(|seconds| Duration::from_secs(seconds.min(3600)));
+        self.retry_after_header().or(named)
     }
 
     /// Converts an answer without success to an error.

@@ -21,6 +21,18 @@ rules:
   - level: Metadata
 "#;
 
+/// Logs every answered request except for the server's own, without objects.
+pub(super) const SHORT_POLICY: &str = r#"apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+  - level: None
+    users: ["system:apiserver", "system:anonymous"]
+  - level: None
+    nonResourceURLs: ["/readyz*", "/livez*", "/healthz*", "/metrics"]
+  - level: Metadata
+"#;
+
 /// One answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -30,6 +42,8 @@ pub struct Request {
     pub uri: String,
     /// The authenticated user.
     pub user: String,
+    /// The `User-Agent` of the client.
+    pub agent: String,
     /// The impersonated user, or empty.
     pub as_user: String,
     /// The API group, empty for the core group.
@@ -96,6 +110,7 @@ fn parse(event: &Value) -> Request {
         verb: text("/verb"),
         uri: text("/requestURI"),
         user: text("/user/username"),
+        agent: text("/userAgent"),
         as_user: text("/impersonatedUser/username"),
         group: text("/objectRef/apiGroup"),
         resource: text("/objectRef/resource"),

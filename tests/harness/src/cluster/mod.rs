@@ -13,9 +13,11 @@ mod metrics;
 mod remote;
 mod trust;
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use api::{Api, Refused};
 pub use audit::Request;
@@ -43,6 +45,9 @@ const STARTED: [&str; 6] = [
 ];
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// The time that a watch stays open.
+const WATCH_TIME: Duration = Duration::from_secs(7200);
 
 /// A kubeconfig that leads to no running server.
 pub const KUBECONFIG: &str = "apiVersion: v1
@@ -77,13 +82,21 @@ pub struct Cluster {
 impl Cluster {
     /// Starts an empty cluster and waits until it is ready.
     pub fn start(name: &str) -> Self {
-        let cluster = Self::new(name);
+        let cluster = Self::new(name, audit::POLICY);
+        cluster.resume();
+        cluster
+    }
+
+    /// Starts an empty cluster whose requests are measured: its log has no objects, so that it
+    /// takes little time ([`Cluster::written`] finds nothing).
+    pub fn start_measured(name: &str) -> Self {
+        let cluster = Self::new(name, audit::SHORT_POLICY);
         cluster.resume();
         cluster
     }
 
     /// Prepares a cluster that does not run yet.
-    fn new(name: &str) -> Self {
+    fn new(name: &str, log_policy: &str) -> Self {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let directory = tempfile::Builder::new()
             .prefix(&format!("driftless-{name}-"))
@@ -92,7 +105,7 @@ impl Cluster {
         let token = format!("token-of-{name}-{number}-{}", std::process::id());
         let ca = certificates::write(directory.path());
         let port = ports::free();
-        write_configuration(directory.path(), &token);
+        write_configuration(directory.path(), &token, log_policy);
         Self {
             name: name.to_owned(),
             prefix: format!("/{name}-{number}"),
@@ -200,6 +213,18 @@ impl Cluster {
         Api::new(self.port, &self.ca, token)
     }
 
+    /// Returns a function that opens a watch of a collection, such as `/api/v1/configmaps`, from
+    /// its current state on: the events, each a line. It returns `None` if the server has ended.
+    pub fn watch(&self, collection: &str) -> impl Fn() -> Option<Box<dyn BufRead>> + Send + use<> {
+        let http = Http::trusting_patient(&self.ca, WATCH_TIME);
+        let http = http.with_header("authorization", &format!("Bearer {}", self.token));
+        let url = format!("{}{collection}?watch=true&timeoutSeconds=7200", self.url());
+        move || {
+            let events = http.stream(&url).ok()?;
+            Some(Box::new(BufReader::with_capacity(1 << 20, events)))
+        }
+    }
+
     /// Returns the counts of write requests so far; see [`Writes::since`] for a difference.
     pub fn writes(&self) -> Writes {
         Writes::parse(&self.api.text("/metrics"))
@@ -255,7 +280,7 @@ impl Cluster {
     }
 }
 
-fn write_configuration(directory: &std::path::Path, token: &str) {
+fn write_configuration(directory: &std::path::Path, token: &str, log_policy: &str) {
     let write = |name: &str, text: &str| {
         std::fs::write(directory.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
     };
@@ -263,7 +288,7 @@ fn write_configuration(directory: &std::path::Path, token: &str) {
         "tokens.csv",
         &format!("{token},{ADMIN},{ADMIN},\"system:masters\"\n"),
     );
-    write("audit-policy.yaml", audit::POLICY);
+    write("audit-policy.yaml", log_policy);
 }
 
 /// Returns a client without credentials that trusts this authority.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::Cluster;
+use super::{Cluster, audit};
 
 /// The default issuer of a cluster's service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc";
@@ -16,7 +16,7 @@ impl Cluster {
     /// account `a/b`, with this cluster's [`Cluster::url`] as audience, authenticates as the user
     /// `hub:system:serviceaccount:a:b` here.
     pub fn start_trusting(name: &str, hub: &Cluster) -> Self {
-        let cluster = Self::new(name);
+        let cluster = Self::new(name, audit::POLICY);
         let configuration = json!({
             "apiVersion": "apiserver.config.k8s.io/v1",
             "kind": "AuthenticationConfiguration",

@@ -14,8 +14,9 @@ use crate::ports::{PortError, Request};
 use async_trait::async_trait;
 use driftless_flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
 use driftless_manifest::Object;
+use futures::future::join_all;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest message of an event, in bytes, as in Flux's API of events.
@@ -49,9 +50,13 @@ trait Sink: Sync {
 pub struct Recorder {
     events: Mutex<Vec<Event>>,
     requests: Mutex<Vec<(Request, Duration)>>,
+    alerts: Option<ListedAlerts>,
     /// The changes of the step.
     pub changes: journal::Recorder,
 }
+
+/// The Alerts of a hub, listed once for the steps that one message runs side by side.
+pub type ListedAlerts = Arc<Vec<Object>>;
 
 struct Event {
     severity: Severity,
@@ -65,6 +70,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recorder {
+    /// Returns an empty recorder. Without `alerts`, the Alerts are listed when events are sent.
+    pub fn with_alerts(alerts: Option<ListedAlerts>) -> Self {
+        Self {
+            alerts,
+            ..Self::default()
+        }
+    }
+
     /// Records an event about a revision, which may be empty.
     pub fn record(&self, is_warning: bool, reason: &str, message: &str, revision: &str) {
         self.record_annotated(is_warning, reason, message, &[("revision", revision)]);
@@ -115,8 +128,8 @@ impl Recorder {
 }
 
 impl Context<'_> {
-    /// Sends the events of the step to every sink, in order. A lost event is logged, and is not an
-    /// error. `source` is Flux's controller of the object's kind.
+    /// Sends the events of the step to all sinks at once, to each in order. A lost event is logged,
+    /// and is not an error. `source` is Flux's controller of the object's kind.
     pub async fn send_events(&self, object: &Object, source: &str) {
         let events = self.events.take();
         if events.is_empty() {
@@ -125,8 +138,9 @@ impl Context<'_> {
         let annotations = annotations(object);
         let event = |event| self.event(object, source, &annotations, event);
         let events: Vec<FluxEvent> = events.into_iter().map(event).collect();
-        for sink in SINKS {
-            if let Err(error) = sink.send(self, object, &events).await {
+        let sent = SINKS.map(|sink| sink.send(self, object, &events));
+        for result in join_all(sent).await {
+            if let Err(error) = result {
                 tracing::warn!(object = %self.id, %error, "event not written");
             }
         }

@@ -1,4 +1,5 @@
-//! The notifications about the object of a step: one LIST of the hub's Alerts, and a record in the
+//! The notifications about the object of a step: one LIST of the hub's Alerts (for the steps of one
+//! message together), and a record in the
 //! bucket for each event that one of them selects. The step of the Provider sends it
 //! (the module `notification` of the core): a slow service delays no object.
 
@@ -11,6 +12,7 @@ use async_trait::async_trait;
 use driftless_flux::{Alert, AlertOptions, FluxEvent, FluxKind, ObjectRef, Severity};
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The time after the first event of a push at which the Provider checks whether it has landed.
@@ -45,7 +47,11 @@ impl Sink for Alerts {
             *known = after.min(*known);
         };
         let (mut pushes, mut separate) = (BTreeMap::new(), Vec::new());
-        for alert in hub.list(FluxKind::Alert).await? {
+        let alerts = match &context.events.alerts {
+            Some(listed) => listed.clone(),
+            None => Arc::new(hub.list(FluxKind::Alert).await?),
+        };
+        for alert in alerts.iter().cloned() {
             // The step of an Alert that cannot be parsed reports that.
             let Ok(alert) = Alert::from_object(alert) else {
                 continue;
