@@ -1,7 +1,7 @@
 //! The output formats of a check for CI systems.
 
 use driftless_fleet::check::{ASSUMED, CheckedObject, Diagnostic, Diagnostics, Occurrences};
-use driftless_go::quote::is_print;
+use driftless_go::print::is_print;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,8 @@
 use crate::convert;
 use crate::error::HelmError;
 use driftless_go::Error as GoError;
-use driftless_go::quote::{is_print, quote};
+use driftless_go::print::is_print;
+use driftless_go::quote::quote;
 use driftless_go::semver::Version;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
