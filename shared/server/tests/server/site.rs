@@ -359,11 +359,14 @@ impl Serving<'_> {
         ports.queue.send(requests).await.unwrap();
     }
 
-    /// Returns the requests that were queued since the last call, as `CAUSE KIND/NAMESPACE/NAME`.
+    /// Returns the requests that were queued since the last call, as `CAUSE KIND/NAMESPACE/NAME`:
+    /// without those for objects that have waited for another one, which any step of that one can
+    /// find.
     pub fn take_sent(&self) -> Vec<String> {
-        let sent = std::mem::take(&mut *self.sent.lock().unwrap());
+        let sent = std::mem::take(&mut *self.sent.lock().unwrap()).into_iter();
+        let sent = sent.filter(|request| request.cause != Cause::Dependency);
         let text = |request: Request| format!("{:?} {}", request.cause, request.object);
-        sent.into_iter().map(text).collect()
+        sent.map(text).collect()
     }
 
     /// Returns the hub's API server.
