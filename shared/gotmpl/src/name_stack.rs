@@ -4,8 +4,9 @@ use crate::Table;
 use std::borrow::Borrow;
 use std::hash::Hash;
 
-/// The number of entries up to which they are compared one by one.
-const FEW: usize = 64;
+/// The number of entries up to which they are compared one by one. Further ones have a table, in
+/// which an entry takes longer to add.
+pub(crate) const FEW: usize = 64;
 
 /// A stack of named values. A lookup takes the same time for any number of entries.
 #[derive(Default)]

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fmt;
 use crate::func_error::FuncError;
 use crate::function::Execution;
+use crate::name_stack::FEW;
 use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
@@ -21,6 +22,9 @@ use std::sync::Arc;
 
 /// The steps of executing a template, in addition to its actions.
 const STEPS_PER_TEMPLATE: u64 = 32;
+
+/// The steps of declaring one variable more than [`FEW`].
+const STEPS_PER_TABLE_ENTRY: usize = 4;
 
 /// The steps of calling a function.
 const STEPS_PER_CALL: u64 = 4;
@@ -119,9 +123,13 @@ impl<'h> Executor<'h> {
 
     /// Declares a variable.
     fn declare<'t>(&self, frame: &mut Frame<'t>, name: &'t str, slot: Slot) -> Result<()> {
-        self.exec
-            .fuel
-            .nodes(1)
+        let fuel = &self.exec.fuel;
+        let steps = match frame.vars.len() < FEW {
+            true => 0,
+            false => STEPS_PER_TABLE_ENTRY,
+        };
+        fuel.nodes(1)
+            .and_then(|()| fuel.steps(steps))
             .map_err(|out| frame.budget(out.into()))?;
         frame.vars.push(name, slot);
         Ok(())
