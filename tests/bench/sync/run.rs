@@ -226,12 +226,13 @@ impl<'a> Run<'a> {
     }
 
     fn all_ready(&self, what: &str, start: Instant, sha: &str, version: usize) -> Duration {
+        let version = version.to_string();
         let is_done = |one: &Value| match self.world {
             World::Kustomizations => {
                 let revision = one["revision"].as_str().unwrap_or_default();
                 revision.ends_with(sha)
             }
-            World::Releases => one["version"] == version.to_string(),
+            World::Releases => one["version"] == version,
         };
         self.flux.until(what, start, self.size, |_, one| {
             is_ready(one) && is_done(one)
@@ -240,10 +241,11 @@ impl<'a> Run<'a> {
 
     /// Panics unless every object is at this version.
     fn check_objects(&self, expected: usize) {
+        let expected = expected.to_string();
         for (api, plural) in COLLECTIONS {
             let path = format!("{api}/namespaces/{APPS}/{plural}?labelSelector=app");
             let objects = self.cluster.api().list(&path).expect("a list");
-            let at = |object: &&Value| version(object) == expected.to_string();
+            let at = |object: &&Value| version(object) == expected;
             let count = objects.iter().filter(at).count();
             assert_eq!(count, self.size, "{plural} at version {expected}");
         }
