@@ -6,7 +6,7 @@
 //! | [`float`] | `strconv.FormatFloat` (src/strconv/ftoa.go), `encoding/json` for numbers (src/encoding/json/encode.go) |
 //! | [`json`] | `encoding/json.Marshal` and `MarshalIndent` (src/encoding/json/encode.go) |
 //! | [`number`] | `strconv.ParseInt`, `ParseUint`, `ParseFloat` (src/strconv/ato{i,f}.go) |
-//! | [`print`] | `strconv.IsPrint` (src/strconv/quote.go), with the characters of Unicode 15.0 |
+//! | [`mod@print`] | `strconv.IsPrint` (src/strconv/quote.go), with the characters of Unicode 15.0 |
 //! | [`quote`] | `strconv.Quote`, `Unquote` (src/strconv/quote.go) |
 //! | [`duration`] | `time.ParseDuration`, `Duration.String`, `Round`, `Truncate` (src/time/{format,time}.go) |
 //! | [`glob`] | `path/filepath.Match` (src/path/filepath/match.go), on Unix |
