@@ -18,7 +18,6 @@ mod kustomization;
 mod notification;
 mod oci_repository;
 mod receiver;
-mod references;
 mod schema;
 mod source;
 mod text;
@@ -47,7 +46,6 @@ pub use kustomization::*;
 pub use notification::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
 pub use receiver::*;
-pub use references::{REFERENCE_KINDS, Reference, references};
 pub use source::{
     AccessFrom, ArtifactStatus, NamespaceSelector, Source, SourceSpec, SourceStatus, source_of,
 };

@@ -10,5 +10,4 @@ mod kustomize_create;
 mod layout;
 mod multi_tenancy;
 mod plan_live;
-mod serve_watches;
 mod terminal;

@@ -9,4 +9,3 @@
 mod damaged_state;
 mod garbage;
 mod site;
-mod watches;
