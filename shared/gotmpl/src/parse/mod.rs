@@ -279,17 +279,18 @@ impl<'t> Parser<'t> {
         let token = self.next_non_space();
         let name = self.template_name(&token, "define clause")?;
         self.expect(Kind::RightDelim, "define clause")?;
-        let root = self.body("define clause")?;
+        let root = self.body("define clause", None)?;
         self.add(name, root)
     }
 
     /// Parses a list up to its `end`, in a new scope of variables and loops.
-    fn body(&mut self, context: &str) -> Result<Vec<Node>> {
+    fn body(&mut self, context: &str, header: Option<(usize, usize)>) -> Result<Vec<Node>> {
         let own = Scope::of(self.dollar.clone(), ());
         let vars = std::mem::replace(&mut self.vars, own);
         let range_depth = std::mem::take(&mut self.range_depth);
         let (list, stop) = self.list()?;
         if stop == Stop::Else {
+            (self.last_line, self.last_pos) = header.unwrap_or((self.last_line, self.last_pos));
             return self.error(format!("unexpected {{{{else}}}} in {context}"));
         }
         self.vars = vars;
@@ -406,7 +407,9 @@ impl<'t> Parser<'t> {
         let token = self.next_non_space();
         let name = self.template_name(&token, "block clause")?;
         let pipe = self.pipeline("block clause", Kind::RightDelim)?;
-        let root = self.body("block clause")?;
+        // Go reports an `else` of the block by the tree around it, which has read the header last.
+        let header = (self.last_line, self.last_pos);
+        let root = self.body("block clause", Some(header))?;
         self.add(name.clone(), root)?;
         Ok(Node::Template {
             pos: token.pos,

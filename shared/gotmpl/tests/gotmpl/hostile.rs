@@ -112,6 +112,8 @@ fn variables_are_found_among_many() {
     set.parse("t", &text).unwrap();
     let limits = Limits {
         nodes: 100_000,
+        // Five for each variable, and seven for each turn.
+        steps: 500_000,
         ..LIMITS
     };
     assert!(set.execute("t", Value::Nil, &(), limits).is_ok());
