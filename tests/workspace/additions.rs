@@ -1,6 +1,7 @@
 //! Checks that ARCHITECTURE.md's table of additions names traits that have implementations, and
 //! places that exist, and that figures.md counts these places.
 
+use crate::text::read;
 use driftless_harness::{files, tools};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -23,11 +24,6 @@ fn table(document: &str, heading: &str) -> Vec<Vec<String>> {
         cells.map(|cell| cell.trim().to_owned()).collect()
     };
     rows.map(cells).collect()
-}
-
-fn read(path: &str) -> String {
-    let text = fs::read_to_string(tools::workspace().join(path));
-    text.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn pattern(text: &str) -> Regex {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::text::read;
 use driftless_harness::{files, tools};
 use serde_json::Value;
 
@@ -502,11 +503,9 @@ fn only_hub_commands_run_credential_plugins() {
         "shared/adapters/src/cluster/plugin.rs",
     ];
     assert_eq!(users, want);
-    let commands = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub.rs"));
-    let commands = commands.expect("functions/cli/src/hub.rs");
+    let commands = read("functions/cli/src/hub.rs");
     // Only the connection of get, reconcile, suspend and resume uses a plugin, and that of plan.
     assert_eq!(commands.matches("plugin::take(").count(), 1);
-    let live = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub/live.rs"));
-    let live = live.expect("functions/cli/src/hub/live.rs");
+    let live = read("functions/cli/src/hub/live.rs");
     assert_eq!(live.matches("plugin::UserClusters").count(), 1);
 }

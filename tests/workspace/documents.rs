@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use crate::text::read;
 use driftless_harness::tools;
 use regex::Regex;
 
@@ -294,7 +295,7 @@ fn names_in_documents_exist() {
     let mut wrong = Vec::new();
     let mut count = 0;
     for document in documents {
-        let text = std::fs::read_to_string(tools::workspace().join(document)).expect("a document");
+        let text = read(document);
         count += 1;
         wrong.extend(check(&repository, document, &text));
     }

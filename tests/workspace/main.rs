@@ -11,4 +11,5 @@ mod fuzz;
 mod infra;
 mod modules;
 mod releases;
+mod text;
 mod words;

@@ -2,20 +2,15 @@
 //! actions are pinned by commit.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::process::Command;
 
+use crate::text::read;
 use driftless_harness::tools;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use regex::Regex;
 use serde_json::Value;
 
 const WORKFLOWS: [&str; 2] = [".github/workflows/ci.yml", ".github/workflows/release.yml"];
-
-fn read(path: &str) -> String {
-    let read = fs::read_to_string(tools::workspace().join(path));
-    read.unwrap_or_else(|error| panic!("read {path}: {error}"))
-}
 
 fn yaml(path: &str) -> Value {
     let read = documents(read(path).as_bytes(), path, Dialect::V3, &Limits::default());

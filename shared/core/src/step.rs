@@ -26,6 +26,7 @@ use driftless_source::artifact_generator::Generators;
 use driftless_source::reconciler::Sources;
 use driftless_source::{artifact_generator, bucket, git, helm_chart, helm_repository, oci};
 use futures::FutureExt as _;
+use futures::future::join;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,11 +105,14 @@ async fn listed(
     request: &Request,
 ) -> Result<(BTreeMap<ObjectRef, Object>, Option<ListedAlerts>), Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
-    let alerts = match ports.notifiers.is_used() {
-        true => hub.list(FluxKind::Alert).await.ok().map(Arc::new),
-        false => None,
+    let alerts = async {
+        match ports.notifiers.is_used() {
+            true => hub.list(FluxKind::Alert).await.ok().map(Arc::new),
+            false => None,
+        }
     };
-    let objects = hub.list(FluxKind::Kustomization).await?.into_iter();
+    let (alerts, objects) = join(alerts, hub.list(FluxKind::Kustomization)).await;
+    let objects = objects?.into_iter();
     let with_id = objects.filter_map(|object| Some((ObjectRef::of(&object)?, object)));
     let may_move = |object: &Object| {
         let handled = object.pointer("/status/lastHandledReconcileAt");

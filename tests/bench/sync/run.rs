@@ -103,7 +103,14 @@ impl<'a> Run<'a> {
             created.unwrap_or_else(|error| panic!("{collection}: {error}"));
         });
         // Every follower has noticed that the source is missing.
-        let all = Watched::start(&self.cluster, &collection, flux_object);
+        let of_followers;
+        let all = match self.world {
+            World::Kustomizations => &self.flux,
+            World::Releases => {
+                of_followers = Watched::start(&self.cluster, &collection, flux_object);
+                &of_followers
+            }
+        };
         all.until(
             "found no source",
             Instant::now(),

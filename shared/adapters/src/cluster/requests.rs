@@ -40,7 +40,7 @@ const READ_TRIES: u32 = 3;
 const WRITE_TRIES: u32 = 3;
 /// The delay before the second attempt; it doubles for each further one.
 const READ_WAIT: Duration = Duration::from_millis(150);
-/// The longest `Retry-After` for which a read is retried here.
+/// The longest `Retry-After` for which a request is retried here.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// The path of a server's version.
@@ -78,7 +78,7 @@ impl Caller<'_> {
         method: &Method,
         path: &str,
         headers: &[(HeaderName, HeaderValue)],
-        body: Vec<u8>,
+        body: Bytes,
     ) -> Result<ApiResponse> {
         self.send_within(REQUEST_TIMEOUT, method, path, headers, body, false)
             .await
@@ -91,7 +91,7 @@ impl Caller<'_> {
         method: &Method,
         path: &str,
         headers: &[(HeaderName, HeaderValue)],
-        body: Vec<u8>,
+        body: Bytes,
         is_watch: bool,
     ) -> Result<ApiResponse> {
         let mut request = Request::builder().method(method).uri(path);
@@ -190,7 +190,9 @@ impl Caller<'_> {
         let operation = format!("GET {} on {}", plain(path), self.server);
         let mut wait = READ_WAIT;
         for attempt in 1.. {
-            let answer = self.send(&Method::GET, path, &headers, Vec::new()).await?;
+            let answer = self
+                .send(&Method::GET, path, &headers, Bytes::new())
+                .await?;
             if answer.status.is_success()
                 || answer.status == StatusCode::NOT_MODIFIED
                 || answer.is_absent()
@@ -235,6 +237,7 @@ impl Caller<'_> {
                 format!("write the request as JSON: {error}"),
             )
         })?;
+        let body = Bytes::from(body);
         let mut answer = self.send(&method, path, &headers, body.clone()).await?;
         for _ in 1..WRITE_TRIES {
             let wait = answer.retry_after_header().filter(|wait| *wait <= MAX_WAIT);
@@ -393,7 +396,7 @@ impl Caller<'_> {
         let headers = [(header::ACCEPT, HeaderValue::from_static(JSON))];
         let (limit, method) = (time + WATCH_SLACK, Method::GET);
         let answer = self
-            .send_within(limit, &method, &path, &headers, Vec::new(), true)
+            .send_within(limit, &method, &path, &headers, Bytes::new(), true)
             .await?;
         let operation = format!("GET {} on {}", plain(&path), self.server);
         let context = RequestContext {
@@ -548,12 +551,7 @@ impl Caller<'_> {
             (header::CONTENT_TYPE, HeaderValue::from_static(JSON)),
         ];
         let answer = self
-            .send(
-                &Method::DELETE,
-                &path,
-                &headers,
-                options.to_string().into_bytes(),
-            )
+            .send(&Method::DELETE, &path, &headers, options.to_string().into())
             .await?;
         let operation = format!("DELETE {path} on {}", self.server);
         if answer.is_absent() {

@@ -19,10 +19,9 @@ use std::time::Duration;
 /// runs: their files may be torn, and writes of them do not wait for the disk.
 pub const VOLATILE_PREFIXES: [&str; 2] = ["schedule/", "objects/"];
 
-/// The prefixes of blobs that are written without waiting for the disk: those above, and the
-/// journals, which are for people only. A power loss may tear the newest journals; a torn one is
-/// set aside.
-const UNSYNCED_PREFIXES: [&str; 3] = ["schedule/", "objects/", "journal/"];
+/// The prefix of the journals, whose writes do not wait for the disk either: they are for people
+/// only. A power loss may tear the newest ones; a torn one is set aside.
+const JOURNALS: &str = "journal/";
 
 /// A directory that replaces the bucket, with the same conditional writes, for any number of
 /// processes on one machine.
@@ -202,8 +201,9 @@ fn put(
     if !holds {
         return Ok(PutOutcome::PreconditionFailed);
     }
-    let may_tear = UNSYNCED_PREFIXES
+    let may_tear = VOLATILE_PREFIXES
         .iter()
+        .chain([&JOURNALS])
         .any(|prefix| key.starts_with(prefix));
     directory.write(file, content, may_tear)?;
     Ok(PutOutcome::Done(version(content)))

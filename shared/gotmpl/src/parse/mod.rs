@@ -290,7 +290,9 @@ impl<'t> Parser<'t> {
         let range_depth = std::mem::take(&mut self.range_depth);
         let (list, stop) = self.list()?;
         if stop == Stop::Else {
-            (self.last_line, self.last_pos) = header.unwrap_or((self.last_line, self.last_pos));
+            if let Some(header) = header {
+                (self.last_line, self.last_pos) = header;
+            }
             return self.error(format!("unexpected {{{{else}}}} in {context}"));
         }
         self.vars = vars;

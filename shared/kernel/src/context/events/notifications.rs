@@ -1,7 +1,7 @@
 //! The notifications about the object of a step: one LIST of the hub's Alerts (for the steps of one
-//! message together), and a record in the
-//! bucket for each event that one of them selects. The step of the Provider sends it
-//! (the module `notification` of the core): a slow service delays no object.
+//! message together), and a record in the bucket for each event that one of them selects. The step
+//! of the Provider sends it (the module `notification` of the core): a slow service delays no
+//! object.
 
 use super::pending::{self, AddOutcome, Pending};
 use super::push::{self, PushRef};
