@@ -325,6 +325,26 @@ impl Embedded {
         }
     }
 
+    /// Returns all blobs of the bucket.
+    pub fn bucket(&self) -> BTreeMap<String, Bytes> {
+        let keys = self.stored("").into_iter();
+        let read = keys.filter_map(|key| {
+            let blob = self.runtime.block_on(self.ports.blobs.get(&key));
+            let (bytes, _) = blob.expect("the bucket")?;
+            Some((key, bytes))
+        });
+        read.collect()
+    }
+
+    /// Replaces all blobs of the bucket.
+    pub fn replace_bucket(&self, blobs: BTreeMap<String, Bytes>) {
+        self.lose("");
+        for (key, bytes) in blobs {
+            let put = self.ports.blobs.put(&key, bytes, Precondition::None);
+            self.runtime.block_on(put).expect("the bucket");
+        }
+    }
+
     /// Returns what the last steps of an object changed.
     pub fn journal(&self, hub: &str, object: &ObjectRef) -> Journal {
         let read = journal::read(self.ports.blobs.as_ref(), hub, object);
