@@ -5,6 +5,7 @@
 use crate::recorded::{Recorded, Recorder};
 use crate::site::{HubSpec, Node, Site};
 use async_trait::async_trait;
+use bytes::Bytes;
 use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
@@ -26,7 +27,8 @@ use driftless_kernel::journal::{self, Journal};
 use driftless_kernel::ports::{
     Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
     GitAuth, Google, Impersonation, Inline, KeyServices, Login, Notifiers, PortError, Ports,
-    Queue as _, Request as Work, Result as PortResult, Secret, SecretStore, SignedObjects,
+    Precondition, Queue as _, Request as Work, Result as PortResult, Secret, SecretStore,
+    SignedObjects,
 };
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
 use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
