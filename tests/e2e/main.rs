@@ -21,6 +21,7 @@ mod notifications;
 mod provisioned;
 mod pushes;
 mod receivers;
+mod recovery;
 mod reminders;
 mod remote;
 mod rest;

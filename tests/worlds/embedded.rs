@@ -5,6 +5,7 @@
 use crate::recorded::{Recorded, Recorder};
 use crate::site::{HubSpec, Node, Site};
 use async_trait::async_trait;
+use bytes::Bytes;
 use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
@@ -26,7 +27,8 @@ use driftless_kernel::journal::{self, Journal};
 use driftless_kernel::ports::{
     Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
     GitAuth, Google, Impersonation, Inline, KeyServices, Login, Notifiers, PortError, Ports,
-    Queue as _, Request as Work, Result as PortResult, Secret, SecretStore, SignedObjects,
+    Precondition, Queue as _, Request as Work, Result as PortResult, Secret, SecretStore,
+    SignedObjects,
 };
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
 use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -322,6 +324,26 @@ impl Embedded {
         for key in self.stored(prefix) {
             let deleted = self.runtime.block_on(self.ports.blobs.delete(&key));
             deleted.expect("the bucket");
+        }
+    }
+
+    /// Returns all blobs of the bucket.
+    pub fn bucket(&self) -> BTreeMap<String, Bytes> {
+        let keys = self.stored("").into_iter();
+        let read = keys.filter_map(|key| {
+            let blob = self.runtime.block_on(self.ports.blobs.get(&key));
+            let (bytes, _) = blob.expect("the bucket")?;
+            Some((key, bytes))
+        });
+        read.collect()
+    }
+
+    /// Replaces all blobs of the bucket.
+    pub fn replace_bucket(&self, blobs: BTreeMap<String, Bytes>) {
+        self.lose("");
+        for (key, bytes) in blobs {
+            let put = self.ports.blobs.put(&key, bytes, Precondition::None);
+            self.runtime.block_on(put).expect("the bucket");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::connections::Caller;
 use crate::dashboard::Dashboard;
 use crate::hub_error::HubError;
 use crate::local;
+use crate::metrics::CONTENT_TYPE;
 use crate::options::ServerOptions;
 use crate::tasks::ServerState;
 use axum::body::Body;
@@ -210,12 +211,14 @@ fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
 }
 
 async fn metrics(State(site): SiteState) -> Response {
-    let text = site.state.metrics.render(site.state.queue.waiting());
-    let kind = [(
-        header::CONTENT_TYPE,
-        "text/plain; version=0.0.4; charset=utf-8",
-    )];
-    site.counted("/metrics", (kind, text).into_response())
+    let answer = match site.state.rendered_metrics().await {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::error!("metrics: {error}");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    };
+    site.counted("/metrics", answer)
 }
 
 async fn objects(

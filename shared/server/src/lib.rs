@@ -34,4 +34,4 @@ pub use options::ServerOptions;
 pub use registration::{RegisterError, Registered, register};
 pub use server::{Installation, Server, ServerError};
 pub use signals::{SignalError, StopSignals};
-pub use tasks::BackgroundTasks;
+pub use tasks::{BackgroundTasks, TaskOptions};

@@ -7,7 +7,7 @@ use crate::garbage;
 use crate::http;
 use crate::options::ServerOptions;
 use crate::signals::StopSignals;
-use crate::tasks::BackgroundTasks;
+use crate::tasks::{BackgroundTasks, TaskOptions};
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
 use driftless_kernel::ports::Ports;
 use std::sync::Arc;
@@ -58,13 +58,13 @@ impl Server {
             store,
             data,
         } = installation;
-        let tasks = BackgroundTasks::start(
-            ports.clone(),
-            queue,
-            &[&options.hub],
-            options.workers,
-            options.sweep_interval,
-        );
+        let task_options = TaskOptions {
+            hubs: &[&options.hub],
+            workers: options.workers,
+            sweep_interval: options.sweep_interval,
+            object_metrics: options.object_metrics,
+        };
+        let tasks = BackgroundTasks::start(ports.clone(), queue, &task_options);
         let garbage = garbage::timer(ports.clone(), store, options.hub.clone());
         let dashboard = Dashboard::new(ports);
         dashboard.warm_up();

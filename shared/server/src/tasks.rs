@@ -6,8 +6,11 @@ use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
+use driftless_flux::ObjectRef;
 use driftless_kernel::context::Outcome;
+use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{ErrorKind, PortError, Ports, Queue as _, Request, Result};
+use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -44,26 +47,39 @@ pub struct BackgroundTasks {
     timer: JoinHandle<()>,
 }
 
+/// The settings of the background tasks.
+pub struct TaskOptions<'a> {
+    /// The hubs whose objects are watched for changes by users.
+    pub hubs: &'a [&'a str],
+    /// The number of steps that run at the same time.
+    pub workers: usize,
+    /// The interval of sweeps.
+    pub sweep_interval: Duration,
+    /// True if each Flux object has metrics with its name.
+    pub object_metrics: bool,
+}
+
 impl BackgroundTasks {
-    /// Starts `workers` workers, and the timer: a sweep of every registered hub now, one after each
-    /// interval, and one after each change of an object of `hubs` by a user. `queue` is the
+    /// Starts the workers, and the timer: a sweep of every registered hub now, one after each
+    /// interval, and one after each change of an object of the hubs by a user. `queue` is the
     /// receiving end of the queue of `ports`.
-    pub fn start(
-        ports: Ports,
-        queue: LocalQueue,
-        hubs: &[&str],
-        workers: usize,
-        sweep_interval: Duration,
-    ) -> Self {
+    pub fn start(ports: Ports, queue: LocalQueue, options: &TaskOptions<'_>) -> Self {
+        let metrics = Metrics::new(options.object_metrics);
         let state = Arc::new(ServerState {
             ports,
             queue,
-            metrics: Metrics::default(),
+            metrics,
         });
-        let detectors = hubs.iter().map(|hub| ChangeDetector::new(hub)).collect();
+        let detectors = options
+            .hubs
+            .iter()
+            .map(|hub| ChangeDetector::new(hub))
+            .collect();
         Self {
-            workers: (0..workers).map(|_| worker(state.clone())).collect(),
-            timer: timer(state.clone(), detectors, sweep_interval),
+            workers: (0..options.workers)
+                .map(|_| worker(state.clone()))
+                .collect(),
+            timer: timer(state.clone(), detectors, options.sweep_interval),
             state,
         }
     }
@@ -136,8 +152,6 @@ impl ServerState {
     /// Runs one step. No error or panic of the step ends the worker.
     async fn work(&self, work: Work) {
         let request = work.request();
-        let object = request.consumers.first().unwrap_or(&request.object);
-        let kind = object.kind.as_str();
         let start = Instant::now();
         let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
         let result = match tokio::time::timeout(STEP_TIMEOUT, step).await {
@@ -162,7 +176,7 @@ impl ServerState {
                 "timeout"
             }
         };
-        self.metrics.step(kind, result, start.elapsed());
+        self.metrics.step(request, result, start.elapsed());
         // Queue a new request: the message itself is already consumed.
         let again = Request {
             token: None,
@@ -184,6 +198,22 @@ impl ServerState {
             Ok(Err(error)) => tracing::error!("capsule: {error}"),
             Err(_) => tracing::error!("capsule: the step panicked: this is a bug"),
         }
+    }
+
+    /// Returns the metrics of the process, in Prometheus's text format.
+    ///
+    /// # Errors
+    /// Fails if the text cannot be written.
+    pub(crate) async fn rendered_metrics(&self) -> std::result::Result<String, std::fmt::Error> {
+        let known = match self.metrics.has_objects() {
+            true => known_objects(&self.ports).await,
+            false => Ok(Vec::new()),
+        };
+        let known = known.unwrap_or_else(|failure| {
+            tracing::warn!("no metrics of objects: {}", failure.message);
+            Vec::new()
+        });
+        self.metrics.render(self.queue.waiting(), &known)
     }
 
     /// Sweeps every hub.
@@ -220,6 +250,13 @@ fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outco
 /// Boxes the future of the Capsule step.
 fn owners(ports: &Ports) -> BoxFuture<'_, Result<Vec<capsule::Report>>> {
     Box::pin(capsule::run(ports))
+}
+
+/// Boxes the future that reads the known objects.
+fn known_objects(
+    ports: &Ports,
+) -> BoxFuture<'_, std::result::Result<Vec<(String, ObjectRef, Object)>, Failure>> {
+    Box::pin(sweep::known_objects(ports))
 }
 
 /// Boxes the future of the sweep.

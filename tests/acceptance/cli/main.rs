@@ -8,6 +8,7 @@ mod flux_controllers;
 mod issued_tokens;
 mod kustomize_create;
 mod layout;
+mod metrics;
 mod multi_tenancy;
 mod plan_live;
 mod terminal;

@@ -22,7 +22,7 @@ use driftless_fleet::check::StandIns;
 use driftless_fleet::embedded::{Row, State, World};
 use driftless_fleet::{Fleet, write_sample};
 use driftless_flux::parse_duration;
-use driftless_server::{BackgroundTasks, StopSignals};
+use driftless_server::{BackgroundTasks, StopSignals, TaskOptions};
 use line::Line;
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,13 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         None => None,
     };
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
-    let tasks = BackgroundTasks::start(world.ports.clone(), queue.clone(), &names, WORKERS, SWEEP);
+    let options = TaskOptions {
+        hubs: &names,
+        workers: WORKERS,
+        sweep_interval: SWEEP,
+        object_metrics: false,
+    };
+    let tasks = BackgroundTasks::start(world.ports.clone(), queue.clone(), &options);
     let dashboard = match args.once {
         true => None,
         false => Some(dashboard::serve(world.ports.clone()).await?),

@@ -71,6 +71,10 @@ pub struct Args {
     /// The interval of sweeps, which find what is due
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     sweep_interval: Duration,
+    /// Add metrics of each Flux object to GET /metrics, with its name: those that Flux's Grafana
+    /// dashboards show. Every client that reaches the address can read them
+    #[arg(long)]
+    object_metrics: bool,
     /// The format of the log
     #[arg(long, value_enum, default_value_t = log::Format::Auto)]
     log_format: log::Format,
@@ -103,6 +107,7 @@ async fn serve(args: &Args) -> Result<(), Error> {
         hub: args.name.clone(),
         workers: usize::from(args.workers),
         sweep_interval: args.sweep_interval,
+        object_metrics: args.object_metrics,
         secret_place: |name| {
             let variable = root::webhook_variable(name);
             format!("the environment variable {variable} of driftless serve")

@@ -55,7 +55,7 @@ pub async fn flux_objects(
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let access = format!("{} {}", hub.settings.name, hub.access.identity());
+    let access = flux_access(hub);
     let document = |object: Object| object.into_value().to_string();
     let query = Query::new(
         ports,
@@ -65,12 +65,45 @@ pub async fn flux_objects(
         "",
         &document,
     );
-    let documents = query.read().await?;
+    Ok(parsed(query.read().await?.as_ref()))
+}
+
+/// Returns the Flux objects of a kind that the last sweep of this process has read, without a
+/// request for them; nothing before the first sweep.
+///
+/// # Errors
+/// The cluster's.
+pub async fn known_flux_objects(
+    ports: &Ports,
+    hub: &Hub,
+    kind: FluxKind,
+) -> Result<Vec<(ObjectRef, Object)>> {
+    let resource = match hub.resource(kind).await {
+        Ok(resource) => resource,
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let known = ports.watches.get(&key(&flux_access(hub), &resource, ""));
+    Ok(known.map_or_else(Vec::new, |known| parsed(&known.values)))
+}
+
+fn parsed(documents: &Values) -> Vec<(ObjectRef, Object)> {
     let parsed = documents.values().filter_map(|text| {
         let object = Object::new(serde_json::from_str(text).ok()?).ok()?;
         Some((ObjectRef::of(&object)?, object))
     });
-    Ok(parsed.collect())
+    parsed.collect()
+}
+
+/// Returns the cluster and credentials of Flux objects.
+fn flux_access(hub: &Hub) -> String {
+    format!("{} {}", hub.settings.name, hub.access.identity())
+}
+
+/// Returns the key under which the process keeps the objects of a kind.
+fn key(access: &str, resource: &Resource, selector: &str) -> String {
+    let gvk = &resource.gvk;
+    format!("{access} {} {} {selector}", gvk.api_version(), gvk.kind)
 }
 
 /// Returns the fingerprints of all objects of a kind that have the label of a Kustomization or a
@@ -110,9 +143,8 @@ impl<'a> Query<'a> {
         selector: &'a str,
         value: &'a (dyn Fn(Object) -> String + Sync),
     ) -> Self {
-        let gvk = &resource.gvk;
         Self {
-            key: format!("{access} {} {} {selector}", gvk.api_version(), gvk.kind),
+            key: key(access, resource, selector),
             ports,
             cluster,
             resource,

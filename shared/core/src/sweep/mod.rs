@@ -100,6 +100,27 @@ pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
     Ok(sweep_all(ports, hub::names(ports).await?).await)
 }
 
+/// Returns the Flux objects of all hubs, with the names of these, as the last sweep of this process
+/// has read them.
+///
+/// # Errors
+/// The registry cannot be read, or a hub does not answer.
+pub async fn known_objects(ports: &Ports) -> Result<Vec<(String, ObjectRef, Object)>, Failure> {
+    let mut known = Vec::new();
+    let names = hub::names(ports).await;
+    let names = names.map_err(|error| Failure::port(reason::FAILED, &error))?;
+    for name in names {
+        let hub = hub::connect(ports, &name).await?;
+        for kind in FluxKind::ALL {
+            let objects = cluster_watch::known_flux_objects(ports, &hub, kind).await;
+            let objects = objects.map_err(|error| Failure::port(reason::FAILED, &error))?;
+            let objects = objects.into_iter();
+            known.extend(objects.map(|(id, object)| (name.clone(), id, object)));
+        }
+    }
+    Ok(known)
+}
+
 async fn sweep_all(ports: &Ports, mut names: Vec<String>) -> Vec<Report> {
     let start = ports.clock.now();
     // Each minute another hub is the first: if the time is too short for all of them, none is left

@@ -16,7 +16,7 @@ use driftless_kernel::ports::{
     Result as PortResult, Validator,
 };
 use driftless_manifest::{EntryKind, FileTree, Gvk, Reader, TreePath};
-use driftless_server::{BackgroundTasks, RegisterError, register};
+use driftless_server::{BackgroundTasks, RegisterError, TaskOptions, register};
 use driftless_source::index;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -259,7 +259,13 @@ impl Site {
         };
         register(&ports, &settings).await?;
         let interval = Duration::from_secs(60);
-        let tasks = BackgroundTasks::start(ports.clone(), queue.clone(), &[HUB], 4, interval);
+        let options = TaskOptions {
+            hubs: &[HUB],
+            workers: 4,
+            sweep_interval: interval,
+            object_metrics: false,
+        };
+        let tasks = BackgroundTasks::start(ports.clone(), queue.clone(), &options);
         Ok(Serving {
             site: self,
             ports,

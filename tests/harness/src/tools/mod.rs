@@ -305,6 +305,18 @@ pub static CLOUDS: Tool = Tool {
     },
 };
 
+/// Prometheus's store and query engine: the answers to queries over scraped metrics.
+pub static PROMQL: Tool = Tool {
+    name: "promql",
+    version: "0.316.0",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        directory: "oracle/promql",
+        package: ".",
+        ldflags: "",
+    },
+};
+
 /// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
 /// functions as local processes.
 pub static MINISTACK: Tool = Tool {
@@ -429,7 +441,7 @@ pub static SHELLCHECK: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 30] = [
+pub static ALL: [&Tool; 31] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -455,6 +467,7 @@ pub static ALL: [&Tool; 30] = [
     &AXE,
     &SIGN,
     &CLOUDS,
+    &PROMQL,
     &CARGO_DENY,
     &PROXIES,
     &PYTHON,
