@@ -5,6 +5,7 @@ mod blobs;
 mod buckets;
 mod charts;
 mod clouds;
+mod follow;
 mod git;
 mod key_services;
 mod layer;
@@ -26,6 +27,7 @@ pub use clouds::{
     EcrRegistry, EksCluster, EntraIdentity, EntraProof, GkeCluster, Google, GoogleIdentity,
     RegistryLogin, is_google_registry,
 };
+pub use follow::{FollowEvent, FollowRequest, Following};
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
 pub use key_services::*;
 pub use layer::ClusterLayer;
@@ -699,6 +701,11 @@ pub trait Cluster: Send + Sync {
         _time: Duration,
     ) -> Result<Changes> {
         Changes::unsupported()
+    }
+    /// Follows objects: a LIST, and then each change, without an end. A client that cannot watch
+    /// returns the error `Unsupported`.
+    fn follow(&self, _request: &FollowRequest) -> Following {
+        follow::unsupported()
     }
     /// Applies a whole object by server-side apply, and returns the result.
     async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object>;

@@ -49,8 +49,8 @@ pub enum ServerError {
 }
 
 impl Server {
-    /// Starts the workers, the timer and the deletion of unused artifacts, in the runtime of the
-    /// caller.
+    /// Starts the workers, the timer, the watches and the deletion of unused artifacts, in the
+    /// runtime of the caller.
     pub fn new(installation: Installation, options: ServerOptions) -> Self {
         let Installation {
             ports,
@@ -64,6 +64,7 @@ impl Server {
             &[&options.hub],
             options.workers,
             options.sweep_interval,
+            options.drift_watch,
         );
         let garbage = garbage::timer(ports.clone(), store, options.hub.clone());
         let dashboard = Dashboard::new(ports);

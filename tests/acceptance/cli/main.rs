@@ -10,4 +10,5 @@ mod kustomize_create;
 mod layout;
 mod multi_tenancy;
 mod plan_live;
+mod serve_watches;
 mod terminal;

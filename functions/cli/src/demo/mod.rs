@@ -102,7 +102,14 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         None => None,
     };
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
-    let tasks = BackgroundTasks::start(world.ports.clone(), queue.clone(), &names, WORKERS, SWEEP);
+    let tasks = BackgroundTasks::start(
+        world.ports.clone(),
+        queue.clone(),
+        &names,
+        WORKERS,
+        SWEEP,
+        true,
+    );
     let dashboard = match args.once {
         true => None,
         false => Some(dashboard::serve(world.ports.clone()).await?),

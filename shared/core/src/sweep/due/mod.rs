@@ -156,13 +156,8 @@ pub fn due(
     let is_due = |after: Duration| is_past(known.at(), after).then_some(Cause::Timer);
     let is_new = !known.is_of(object) && !is_observed(object);
     if !object.meta("deletionTimestamp").is_empty() {
-        let finalizers = object
-            .pointer("/metadata/finalizers")
-            .and_then(Value::as_array);
-        let ours = Some(id.kind.finalizer());
-        let ours = finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == ours));
         // The deletion itself makes a new generation.
-        return match ours {
+        return match is_ours(object, id.kind) {
             true if is_new => Some(Cause::Changed),
             true => is_due(LOST_AFTER),
             false => None,
@@ -307,8 +302,17 @@ fn is_just_applied(object: &Object, now: Duration) -> bool {
         && created.is_some_and(|created| now.saturating_sub(created) < LOST_AFTER)
 }
 
+/// Returns whether a deleted object waits for the finalizer of its kind.
+pub fn is_ours(object: &Object, kind: FluxKind) -> bool {
+    let finalizers = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array);
+    let ours = Some(kind.finalizer());
+    finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == ours))
+}
+
 /// Returns whether a step has reconciled the current state of the object.
-fn is_observed(object: &Object) -> bool {
+pub fn is_observed(object: &Object) -> bool {
     let seen = ready(object).is_some_and(|ready| ready.observed_generation == generation(object));
     seen && is_request_handled(object)
 }
@@ -322,7 +326,7 @@ fn is_request_handled(object: &Object) -> bool {
 
 /// Returns whether a user has approved the prune that holds the revision of the last step: the next
 /// step deletes the objects.
-fn is_prune_approved(object: &Object) -> bool {
+pub fn is_prune_approved(object: &Object) -> bool {
     let attempted = object.pointer("/status/lastAttemptedRevision");
     let approved = object.annotation(PRUNE_APPROVED);
     ready(object).is_some_and(|ready| ready.reason == reason::PRUNE_HELD)
