@@ -237,7 +237,7 @@ impl DemoOutput<'_> {
             "in a second terminal:".to_owned(),
             format!("export KUBECONFIG={}", kubeconfig.display()),
             "kubectl get kustomizations -A".to_owned(),
-            "what kubectl changes is put back within a minute".to_owned(),
+            "what kubectl changes is put back at once".to_owned(),
             format!(
                 "edit a file in {}: it is applied within a second",
                 self.directory.display()
