@@ -273,12 +273,18 @@ impl Cause {
         }
     }
 
-    /// Returns that of two causes which makes the step do more.
+    /// Returns the cause of one step for both causes: that which makes the step do more. A message
+    /// of the timer can be dropped, so with another cause it is as a step that requeued itself.
     #[must_use]
     pub fn stronger(self, other: &Self) -> Self {
-        match !self.reads_cluster() && other.reads_cluster() {
-            true => other.clone(),
-            false => self,
+        match (self, other) {
+            (Self::Timer, Self::Timer) => Self::Timer,
+            (Self::Timer, cause) if cause.reads_cluster() => cause.clone(),
+            (cause, Self::Timer) if cause.reads_cluster() => cause,
+            (Self::Timer, _) | (_, Self::Timer) => Self::Requeue,
+            (_, Self::Changed) => Self::Changed,
+            (cause, other) if !cause.reads_cluster() && other.reads_cluster() => other.clone(),
+            (cause, _) => cause,
         }
     }
 }
