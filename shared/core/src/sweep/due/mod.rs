@@ -150,7 +150,12 @@ pub fn due(
         return None;
     }
     let Some(known) = known else {
-        return (!is_just_applied(object, now)).then_some(Cause::Timer);
+        // Its message, if there is one, may be that of a retry after hours.
+        let cause = match has_observed_earlier(object) {
+            true => Cause::Changed,
+            false => Cause::Timer,
+        };
+        return (!is_just_applied(object, now)).then_some(cause);
     };
     let is_past = |since: Duration, after: Duration| now.saturating_sub(since) >= after;
     let is_due = |after: Duration| is_past(known.at(), after).then_some(Cause::Timer);
@@ -177,6 +182,10 @@ pub fn due(
         // The object has not changed since, so only its message can be lost.
         let is_lost = || is_past(known.at(), LOST_AFTER);
         return (requested != known.requested || is_lost()).then_some(Cause::Changed);
+    }
+    if has_observed_earlier(object) {
+        // The message was lost, or the step had read the object before the change.
+        return is_past(known.at(), LOST_AFTER).then_some(Cause::Changed);
     }
     if id.kind.is_static() {
         // The step writes the status once for each generation. An earlier version refused the kind.
@@ -315,6 +324,12 @@ pub fn is_ours(object: &Object, kind: FluxKind) -> bool {
 pub fn is_observed(object: &Object) -> bool {
     let seen = ready(object).is_some_and(|ready| ready.observed_generation == generation(object));
     seen && is_request_handled(object)
+}
+
+/// Returns whether the last step has reconciled an earlier generation of the object.
+fn has_observed_earlier(object: &Object) -> bool {
+    let seen = ready(object).map(|ready| ready.observed_generation);
+    seen.is_some_and(|seen| seen > 0 && seen < generation(object))
 }
 
 fn is_request_handled(object: &Object) -> bool {
