@@ -1,7 +1,7 @@
 //! The Flux objects of a hub, as its watches see them.
 
 use driftless_core::sweep::drift_watch::{Watched, watched};
-use driftless_core::sweep::edits::{ObjectVersion, needs_step};
+use driftless_core::sweep::edits::{LastSeen, needs_step};
 use driftless_flux::{FluxKind, ObjectRef, Reference, references};
 use driftless_kernel::ports::{Change, FollowEvent};
 use driftless_manifest::Object;
@@ -19,7 +19,7 @@ pub(super) struct FluxObjects {
 }
 
 struct Known {
-    version: ObjectVersion,
+    last_seen: LastSeen,
     references: BTreeSet<Reference>,
     watched: BTreeSet<Watched>,
 }
@@ -94,9 +94,9 @@ impl FluxObjects {
             listed.insert(id.clone());
         }
         let before = self.known.get(&id);
-        let needs_step = needs_step(before.map(|known| &known.version), object);
+        let needs_step = needs_step(before.map(|known| &known.last_seen), object);
         let now = Known {
-            version: ObjectVersion::of(object),
+            last_seen: LastSeen::of(object),
             references: references(object),
             watched: watched(object),
         };

@@ -121,6 +121,21 @@ async fn an_edit_is_queued_at_once() {
     serving.end().await;
 }
 
+/// The API server names no manager of a field that is gone.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_removes_a_field_is_queued_at_once() {
+    let site = Site::new("one").await;
+    let serving = at_rest(&site, HOUR, false).await;
+    let user = User::of(&serving).await;
+    let patch = json!({"spec": {"retryInterval": null}});
+    user.patch(&user.kustomizations, "flux-system", "more", patch)
+        .await;
+    serving.rest().await;
+    let more = "Changed Kustomization/flux-system/more";
+    assert_eq!(serving.take_sent(), [more]);
+    serving.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn drift_is_put_back_at_once() {
     let site = Site::new("one").await;
