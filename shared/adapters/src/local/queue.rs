@@ -383,8 +383,8 @@ mod tests {
         assert_eq!(queue.next().await.unwrap().request(), &other);
     }
 
-    /// The message of the timer is dropped if another one requeues the object: an edit that is merged
-    /// into it is not.
+    /// The message of the timer is dropped if another one requeues the object: an edit that is
+    /// merged into it is not.
     #[tokio::test(start_paused = true)]
     async fn a_merged_message_of_the_timer_is_not_one_of_the_timer() {
         let queue = LocalQueue::new(100);

@@ -88,10 +88,10 @@ pub fn needs_step(before: Option<&LastSeen>, object: &Object) -> bool {
     is_edited || (now.is_approved && !was_approved)
 }
 
-/// Returns whether what has changed since an object was last seen is the write of a step. A user who
-/// only removes fields leaves no trace in the managers: so the generation must be the next one, and
-/// a step must have written since. Times have a resolution of a second: of several writes in it,
-/// none may be a user's.
+/// Returns whether what has changed since an object was last seen is the write of a step. A user
+/// who only removes fields leaves no trace in the managers: so the generation must be the next one,
+/// and a step must have written since. Times have a resolution of a second: of several writes in
+/// it, none may be a user's.
 fn is_written_by_step(before: Option<&LastSeen>, object: &Object) -> bool {
     let (generation_before, before) = match before {
         Some(before) => (before.version.generation, before.written_by_step.as_str()),
@@ -103,7 +103,7 @@ fn is_written_by_step(before: Option<&LastSeen>, object: &Object) -> bool {
         && writes.by_steps > writes.by_others
 }
 
-/// The times of the last writes of an object, except of its status; empty if there are none.
+/// The times of the last writes of an object, except of its status; empty before the first.
 #[derive(Default)]
 struct LastWrites<'a> {
     by_steps: &'a str,
