@@ -37,7 +37,7 @@ pub use pull_requests::{
 };
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
-pub use watches::{Values, WatchCache, WatchSnapshot};
+pub use watches::{Alerts, Values, WatchCache, WatchSnapshot};
 pub use write_gate::{Gate, GatedCluster, GatedClusters};
 
 use crate::file_cache::FileCache;

@@ -20,6 +20,8 @@ const EXPIRED_WAIT: Duration = Duration::from_millis(100);
 pub(super) enum Message {
     /// An event of the watch of a topic.
     Seen(Topic, FollowEvent),
+    /// The watch of the topic is interrupted: it begins again with a LIST.
+    Interrupted(Topic),
     /// The cluster of the topic cannot be watched by this process.
     Unsupported(Topic),
 }
@@ -44,6 +46,10 @@ pub(super) async fn follow(ports: Ports, hub: String, topic: Topic, sender: Send
             }
             Some(error) => {
                 let wait = follower.wait_after(&error);
+                let message = Message::Interrupted(follower.topic.clone());
+                if sender.send(message).await.is_err() {
+                    return;
+                }
                 tokio::time::sleep(wait).await;
             }
         }

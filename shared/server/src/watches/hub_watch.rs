@@ -1,6 +1,7 @@
 //! All watches of one hub: their events become messages of the queue.
 
 use super::accounts::Accounts;
+use super::alerts::Alerts;
 use super::applied_objects::AppliedObjects;
 use super::corrections::{Corrections, Live};
 use super::flux_objects::FluxObjects;
@@ -32,6 +33,7 @@ pub(super) struct HubWatch {
     wanted: Arc<Wanted>,
     watches_drift: bool,
     objects: FluxObjects,
+    alerts: Alerts,
     references: References,
     accounts: Accounts,
     applied: AppliedObjects,
@@ -54,6 +56,7 @@ impl HubWatch {
             wanted,
             watches_drift: drift,
             objects: FluxObjects::default(),
+            alerts: Alerts::default(),
             references: References::default(),
             accounts: Accounts::default(),
             applied: AppliedObjects::default(),
@@ -119,6 +122,11 @@ impl HubWatch {
                     self.corrections.add(changed.owner, changed.id, changed.now);
                 }
             }
+            Message::Interrupted(Topic::Flux(FluxKind::Alert)) => {
+                self.alerts.forget();
+                self.ports.watches.set_alerts(&self.hub, None);
+            }
+            Message::Interrupted(_) => {}
             Message::Unsupported(Topic::Flux(_)) if !self.is_polled => {
                 let hub = &self.hub;
                 tracing::warn!(hub, "this hub cannot be watched: it is read every 2 s");
@@ -134,6 +142,9 @@ impl HubWatch {
 
     /// Handles an event of Flux objects.
     async fn flux(&mut self, kind: FluxKind, event: FollowEvent) {
+        if self.alerts.event(kind, &event) {
+            self.ports.watches.set_alerts(&self.hub, self.alerts.all());
+        }
         let effect = self.objects.event(kind, event);
         if effect.is_first_list {
             self.sweep = Some(Instant::now() + FIRST_LISTS);

@@ -3,6 +3,7 @@
 //! The sweep remains: it finds what a watch has missed.
 
 mod accounts;
+mod alerts;
 mod applied_objects;
 mod corrections;
 mod digests;
