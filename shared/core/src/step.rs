@@ -12,14 +12,13 @@ use driftless_flux::{
 };
 use driftless_helmrelease::HelmReleases;
 use driftless_kernel::concurrent;
-use driftless_kernel::context::events::ListedAlerts;
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, step_fuel};
 use driftless_kernel::driver::drive;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
 use driftless_kernel::interruption;
 use driftless_kernel::journal;
-use driftless_kernel::ports::{Ports, Request, Result};
+use driftless_kernel::ports::{Alerts, Ports, Request, Result};
 use driftless_kernel::schedule::{self, Lease, MessageDecision};
 use driftless_manifest::Object;
 use driftless_source::artifact_generator::Generators;
@@ -51,7 +50,7 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
 /// The objects that one message has read for the step of an object whose revision it moves.
 struct Listed {
     object: Object,
-    alerts: Option<ListedAlerts>,
+    alerts: Option<Alerts>,
 }
 
 /// Moves the revision of Kustomizations that follow a source, side by side, and queues those of
@@ -103,11 +102,14 @@ async fn move_revisions(ports: &Ports, request: &Request) -> Result<Outcome> {
 async fn listed(
     ports: &Ports,
     request: &Request,
-) -> Result<(BTreeMap<ObjectRef, Object>, Option<ListedAlerts>), Failure> {
+) -> Result<(BTreeMap<ObjectRef, Object>, Option<Alerts>), Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
     let alerts = async {
         match ports.notifiers.is_used() {
-            true => hub.list(FluxKind::Alert).await.ok().map(Arc::new),
+            true => match ports.watches.alerts(&request.hub) {
+                Some(alerts) => Some(alerts),
+                None => hub.list(FluxKind::Alert).await.ok().map(Arc::new),
+            },
             false => None,
         }
     };

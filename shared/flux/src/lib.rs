@@ -18,6 +18,7 @@ mod kustomization;
 mod notification;
 mod oci_repository;
 mod receiver;
+mod references;
 mod schema;
 mod source;
 mod text;
@@ -46,6 +47,7 @@ pub use kustomization::*;
 pub use notification::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
 pub use receiver::*;
+pub use references::{REFERENCE_KINDS, Reference, references};
 pub use source::{
     AccessFrom, ArtifactStatus, NamespaceSelector, Source, SourceSpec, SourceStatus, source_of,
 };

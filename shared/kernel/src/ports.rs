@@ -5,6 +5,7 @@ mod blobs;
 mod buckets;
 mod charts;
 mod clouds;
+mod follow;
 mod git;
 mod key_services;
 mod layer;
@@ -26,6 +27,7 @@ pub use clouds::{
     EcrRegistry, EksCluster, EntraIdentity, EntraProof, GkeCluster, Google, GoogleIdentity,
     RegistryLogin, is_google_registry,
 };
+pub use follow::{FollowEvent, FollowRequest, Following};
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
 pub use key_services::*;
 pub use layer::ClusterLayer;
@@ -35,7 +37,7 @@ pub use pull_requests::{
 };
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
-pub use watches::{Values, WatchCache, WatchSnapshot};
+pub use watches::{Alerts, Values, WatchCache, WatchSnapshot};
 pub use write_gate::{Gate, GatedCluster, GatedClusters};
 
 use crate::file_cache::FileCache;
@@ -271,12 +273,18 @@ impl Cause {
         }
     }
 
-    /// Returns that of two causes which makes the step do more.
+    /// Returns the cause of one step for both causes: that which makes the step do more. A message
+    /// of the timer can be dropped, so with another cause it is as a step that requeued itself.
     #[must_use]
     pub fn stronger(self, other: &Self) -> Self {
-        match !self.reads_cluster() && other.reads_cluster() {
-            true => other.clone(),
-            false => self,
+        match (self, other) {
+            (Self::Timer, Self::Timer) => Self::Timer,
+            (Self::Timer, cause) if cause.reads_cluster() => cause.clone(),
+            (cause, Self::Timer) if cause.reads_cluster() => cause,
+            (Self::Timer, _) | (_, Self::Timer) => Self::Requeue,
+            (_, Self::Changed) => Self::Changed,
+            (cause, other) if !cause.reads_cluster() && other.reads_cluster() => other.clone(),
+            (cause, _) => cause,
         }
     }
 }
@@ -699,6 +707,11 @@ pub trait Cluster: Send + Sync {
         _time: Duration,
     ) -> Result<Changes> {
         Changes::unsupported()
+    }
+    /// Follows objects: a LIST, and then each change, without an end. A client that cannot watch
+    /// returns the error `Unsupported`.
+    fn follow(&self, _request: &FollowRequest) -> Following {
+        follow::unsupported()
     }
     /// Applies a whole object by server-side apply, and returns the result.
     async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object>;

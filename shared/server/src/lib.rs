@@ -1,8 +1,8 @@
-//! A whole installation in one process: the workers of the queue, the timer that sweeps, the HTTP
-//! routes, metrics, and the directory that replaces the bucket.
+//! A whole installation in one process: the workers of the queue, the timer that sweeps, the
+//! watches of the hub, the HTTP routes, metrics, and the directory that replaces the bucket.
 //!
 //! ```text
-//! DataDirectory ─▶ ports ─▶ register ─▶ Server ─┬─ BackgroundTasks: workers, timer
+//! DataDirectory ─▶ ports ─▶ register ─▶ Server ─┬─ BackgroundTasks: workers, timer, watches
 //!                                               ├─ the deletion of unused artifacts
 //!                                               └─ routes: webhook, metrics, dashboard
 //! ```
@@ -10,7 +10,6 @@
 //! The caller reads arguments and the environment, creates the ports, and prints.
 
 mod body;
-mod changes;
 mod connections;
 mod dashboard;
 mod data_directory;
@@ -25,6 +24,7 @@ mod registration;
 mod server;
 mod signals;
 mod tasks;
+mod watches;
 
 pub use dashboard::serve_dashboard;
 pub use data_directory::{DataDirectory, DataDirectoryError};

@@ -49,8 +49,8 @@ pub enum ServerError {
 }
 
 impl Server {
-    /// Starts the workers, the timer and the deletion of unused artifacts, in the runtime of the
-    /// caller.
+    /// Starts the workers, the timer, the watches and the deletion of unused artifacts, in the
+    /// runtime of the caller.
     pub fn new(installation: Installation, options: ServerOptions) -> Self {
         let Installation {
             ports,
@@ -62,6 +62,7 @@ impl Server {
             hubs: &[&options.hub],
             workers: options.workers,
             sweep_interval: options.sweep_interval,
+            drift_watch: options.drift_watch,
             object_metrics: options.object_metrics,
         };
         let tasks = BackgroundTasks::start(ports.clone(), queue, &task_options);

@@ -1,7 +1,7 @@
 //! The background tasks: workers run the steps of the queue, a timer sweeps.
 
-use crate::changes::ChangeDetector;
 use crate::metrics::Metrics;
+use crate::watches::{self, Wanted};
 use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::capsule;
 use driftless_core::step;
@@ -27,9 +27,6 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 /// as a whole, is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The interval at which the hub's objects are checked for changes of users.
-const CHANGE_INTERVAL: Duration = Duration::from_secs(2);
-
 /// The state that workers, the timer and the HTTP routes share.
 pub(crate) struct ServerState {
     /// The ports of the process.
@@ -45,24 +42,26 @@ pub struct BackgroundTasks {
     state: Arc<ServerState>,
     workers: Vec<JoinHandle<()>>,
     timer: JoinHandle<()>,
+    watches: Vec<JoinHandle<()>>,
 }
 
 /// The settings of the background tasks.
 pub struct TaskOptions<'a> {
-    /// The hubs whose objects are watched for changes by users.
+    /// The hubs that are watched.
     pub hubs: &'a [&'a str],
     /// The number of steps that run at the same time.
     pub workers: usize,
     /// The interval of sweeps.
     pub sweep_interval: Duration,
+    /// True if the objects that were applied are watched as well.
+    pub drift_watch: bool,
     /// True if each Flux object has metrics with its name.
     pub object_metrics: bool,
 }
 
 impl BackgroundTasks {
-    /// Starts the workers, and the timer: a sweep of every registered hub now, one after each
-    /// interval, and one after each change of an object of the hubs by a user. `queue` is the
-    /// receiving end of the queue of `ports`.
+    /// Starts the workers, the timer, which sweeps every registered hub now and after each interval,
+    /// and the watches of the hubs. `queue` is the receiving end of the queue of `ports`.
     pub fn start(ports: Ports, queue: LocalQueue, options: &TaskOptions<'_>) -> Self {
         let metrics = Metrics::new(options.object_metrics);
         let state = Arc::new(ServerState {
@@ -70,16 +69,15 @@ impl BackgroundTasks {
             queue,
             metrics,
         });
-        let detectors = options
-            .hubs
-            .iter()
-            .map(|hub| ChangeDetector::new(hub))
-            .collect();
+        let wanted = Arc::<Wanted>::default();
+        let watch =
+            |hub: &&str| watches::start(&state.ports, hub, wanted.clone(), options.drift_watch);
         Self {
             workers: (0..options.workers)
                 .map(|_| worker(state.clone()))
                 .collect(),
-            timer: timer(state.clone(), detectors, options.sweep_interval),
+            timer: timer(state.clone(), wanted.clone(), options.sweep_interval),
+            watches: options.hubs.iter().map(watch).collect(),
             state,
         }
     }
@@ -88,10 +86,11 @@ impl BackgroundTasks {
         &self.state
     }
 
-    /// Ends the timer and closes the queue. Returns the workers, which end after their current
-    /// steps.
+    /// Ends the timer and the watches, and closes the queue. Returns the workers, which end after
+    /// their current steps.
     pub(crate) fn close(self) -> Vec<JoinHandle<()>> {
         self.timer.abort();
+        self.watches.iter().for_each(JoinHandle::abort);
         self.state.queue.close();
         self.workers
     }
@@ -112,40 +111,23 @@ fn worker(state: Arc<ServerState>) -> JoinHandle<()> {
 }
 
 /// Starts the timer.
-fn timer(
-    state: Arc<ServerState>,
-    mut detectors: Vec<ChangeDetector>,
-    interval: Duration,
-) -> JoinHandle<()> {
+fn timer(state: Arc<ServerState>, wanted: Arc<Wanted>, interval: Duration) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
-        let mut checks = tokio::time::interval(CHANGE_INTERVAL.min(interval));
-        for timer in [&mut ticks, &mut checks] {
-            timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        }
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let due = tokio::select! {
+            let is_swept = tokio::select! {
                 _ = ticks.tick() => true,
-                _ = checks.tick() => changed(&mut detectors, &state.ports).await,
+                () = wanted.sweep.notified() => true,
+                () = wanted.capsule.notified() => false,
             };
-            if due {
-                state.capsule().await;
-            }
+            state.capsule().await;
             // The sweep has logged its error. Retry it before the end of the interval.
-            if due && state.sweep().await.is_err() {
+            if is_swept && state.sweep().await.is_err() {
                 ticks.reset_after(RETRY_DELAY.min(interval));
             }
         }
     })
-}
-
-/// Checks all hubs, and returns whether anything has changed on one of them.
-async fn changed(detectors: &mut [ChangeDetector], ports: &Ports) -> bool {
-    let mut any = false;
-    for detector in detectors {
-        any |= detector.changed(ports).await;
-    }
-    any
 }
 
 impl ServerState {

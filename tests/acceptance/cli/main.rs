@@ -11,4 +11,5 @@ mod layout;
 mod metrics;
 mod multi_tenancy;
 mod plan_live;
+mod serve_watches;
 mod terminal;

@@ -106,6 +106,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         hubs: &names,
         workers: WORKERS,
         sweep_interval: SWEEP,
+        drift_watch: true,
         object_metrics: false,
     };
     let tasks = BackgroundTasks::start(world.ports.clone(), queue.clone(), &options);
@@ -236,7 +237,7 @@ impl DemoOutput<'_> {
             "in a second terminal:".to_owned(),
             format!("export KUBECONFIG={}", kubeconfig.display()),
             "kubectl get kustomizations -A".to_owned(),
-            "what kubectl changes is put back within a minute".to_owned(),
+            "what kubectl changes is put back at once".to_owned(),
             format!(
                 "edit a file in {}: it is applied within a second",
                 self.directory.display()

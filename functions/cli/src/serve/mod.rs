@@ -28,7 +28,7 @@ Environment:
   DRIFTLESS_LOG                 the log's level, such as info or driftless=debug
 
 A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
---allow-local-clusters. Changes on the hub are detected within two seconds.
+--allow-local-clusters. Changes on the hub are watched, and start at once.
 
 POST /webhook receives the deliveries of Git hosts, and POST /hook/... those of Receivers; GET /healthz and GET /metrics are for \
 all clients; the dashboard (GET / in a browser, GET /api/v1/openapi.json for its JSON), GET /api/objects and POST /sweep are only \
@@ -71,6 +71,10 @@ pub struct Args {
     /// The interval of sweeps, which find what is due
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     sweep_interval: Duration,
+    /// Watch the objects that were applied, and put back at once what another client changes or
+    /// deletes. Without the watches, drift is found by the sweep
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    drift_watch: bool,
     /// Add metrics of each Flux object to GET /metrics, with its name: those that Flux's Grafana
     /// dashboards show. Every client that reaches the address can read them
     #[arg(long)]
@@ -107,6 +111,7 @@ async fn serve(args: &Args) -> Result<(), Error> {
         hub: args.name.clone(),
         workers: usize::from(args.workers),
         sweep_interval: args.sweep_interval,
+        drift_watch: args.drift_watch,
         object_metrics: args.object_metrics,
         secret_place: |name| {
             let variable = root::webhook_variable(name);

@@ -23,6 +23,8 @@ use tower_http::decompression::Decompression;
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time limit of a whole request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The seconds after which the API server ends a request of a watch; the next one continues.
+pub const WATCH_SECONDS: u32 = 290;
 
 /// The value of the header `User-Agent`.
 pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
@@ -32,9 +34,23 @@ pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// Fails if the server's URL is not https, or if certificates or keys are not valid.
 pub fn client(access: &Access) -> Result<kube::Client> {
-    let config = config(access)?;
+    of_config(&config(access)?, access)
+}
+
+/// Creates a client for watches: an answer may be silent for as long as a watch may last.
+///
+/// # Errors
+/// Those of [`client`].
+pub fn watch_client(access: &Access) -> Result<kube::Client> {
+    let mut config = config(access)?;
+    let seconds = u64::from(WATCH_SECONDS) + 10;
+    config.read_timeout = Some(Duration::from_secs(seconds));
+    of_config(&config, access)
+}
+
+fn of_config(config: &kube::Config, access: &Access) -> Result<kube::Client> {
     // kube's message may quote the input, which holds keys.
-    assemble(&config, None, access.allow_local)
+    assemble(config, None, access.allow_local)
         .map_err(|_| refusal(access, "the certificates or keys cannot be used for TLS"))
 }
 

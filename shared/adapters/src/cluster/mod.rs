@@ -7,6 +7,7 @@
 mod breaker;
 pub(crate) mod connect;
 mod discovery;
+mod follow;
 mod limiter;
 mod lru;
 mod path;
@@ -23,10 +24,11 @@ use breaker::Breaker;
 use discovery::Discovery;
 use driftless_kernel::ports::{
     Access, ApiCapabilities, ApplyRequest, Changes, Cluster, Clusters, Delete, Deleted, ErrorKind,
-    Impersonation, ListRequest, Login, Page, PatchRequest, PortError, Resource, Result, Token,
-    TokenRequest,
+    FollowRequest, Following, Impersonation, ListRequest, Login, Page, PatchRequest, PortError,
+    Resource, Result, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object};
+use futures::{StreamExt as _, stream};
 use http::HeaderValue;
 use kube::client::Body;
 use limiter::Limiter;
@@ -60,6 +62,10 @@ struct CachedServer {
 /// The state that all users of one API server share.
 struct Server {
     client: kube::Client,
+    /// The access that the client is made of; `None` for the client of a service.
+    access: Option<Access>,
+    /// The client of watches, which [`Server::watch_client`] makes.
+    watches: Mutex<Option<kube::Client>>,
     discovery: Discovery,
     breaker: Arc<Breaker>,
     limiter: Limiter,
@@ -94,6 +100,7 @@ impl KubeClusters {
         }
         let server = Server {
             breaker: self.breaker(access),
+            access: Some(access.clone()),
             ..Server::new(connect::client(access)?, &access.server)
         };
         let known = CachedServer {
@@ -156,12 +163,29 @@ impl Server {
     fn new(client: kube::Client, name: &str) -> Self {
         Self {
             client,
+            access: None,
+            watches: Mutex::default(),
             discovery: Discovery::default(),
             breaker: Arc::default(),
             limiter: Limiter::default(),
             tokens: ExpiringCache::default(),
             name: name.to_owned(),
         }
+    }
+
+    /// Returns the client of watches. They have their own connections, so that they take none from
+    /// requests.
+    fn watch_client(&self) -> Result<kube::Client> {
+        let Some(access) = &self.access else {
+            return Ok(self.client.clone());
+        };
+        let mut known = lock(&self.watches);
+        if let Some(client) = known.as_ref() {
+            return Ok(client.clone());
+        }
+        let client = connect::watch_client(access)?;
+        *known = Some(client.clone());
+        Ok(client)
     }
 }
 
@@ -285,6 +309,13 @@ impl Cluster for KubeCluster {
         let caller = self.caller();
         let answer = caller.watch(resource, selector, version, time).await;
         self.forget_if_not_served(resource, answer)
+    }
+
+    fn follow(&self, request: &FollowRequest) -> Following {
+        match self.server.watch_client() {
+            Ok(client) => follow::follow(client, self.user.clone(), &self.server.name, request),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
     }
 
     async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {

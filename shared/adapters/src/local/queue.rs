@@ -383,6 +383,28 @@ mod tests {
         assert_eq!(queue.next().await.unwrap().request(), &other);
     }
 
+    /// The message of the timer is dropped if another one requeues the object: an edit that is
+    /// merged into it is not.
+    #[tokio::test(start_paused = true)]
+    async fn a_merged_message_of_the_timer_is_not_one_of_the_timer() {
+        let queue = LocalQueue::new(100);
+        for (cause, merged) in [
+            (Cause::Changed, Cause::Changed),
+            (Cause::Drift, Cause::Drift),
+            (Cause::Push, Cause::Requeue),
+            (Cause::Source, Cause::Requeue),
+            (Cause::Timer, Cause::Timer),
+        ] {
+            for both in [[&Cause::Timer, &cause], [&cause, &Cause::Timer]] {
+                let requests = both.map(|cause| (request("a", cause.clone()), Duration::ZERO));
+                queue.send(requests.to_vec()).await.unwrap();
+                let work = queue.next().await.unwrap();
+                assert_eq!(work.request().cause, merged, "{cause:?}");
+            }
+        }
+        assert!(queue.is_idle());
+    }
+
     #[tokio::test]
     async fn many_workers_neither_lose_nor_duplicate_requests() {
         let queue = LocalQueue::new(10_000);

@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-type Answer = Response<Full<bytes::Bytes>>;
+pub type Answer = Response<Full<bytes::Bytes>>;
 
 /// The prepared answers, and the method, path and query of each request.
 #[derive(Clone, Default)]
-struct Script {
+pub struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     asked: Arc<Mutex<Vec<String>>>,
     /// The `Accept-Encoding` of each request.
@@ -29,13 +29,13 @@ struct Script {
 }
 
 impl Script {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         let script = Self::default();
         script.answers.lock().unwrap().extend(answers);
         script
     }
 
-    fn cluster(&self) -> KubeCluster {
+    pub fn cluster(&self) -> KubeCluster {
         let script = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let line = format!("{} {}", request.method(), request.uri());
@@ -49,16 +49,16 @@ impl Script {
         KubeCluster::from_service(service, "https://k8s.example", None).unwrap()
     }
 
-    fn take_requests(&self) -> Vec<String> {
+    pub fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 }
 
-fn answer(code: u16, body: &Value) -> Answer {
+pub fn answer(code: u16, body: &Value) -> Answer {
     raw(code, &body.to_string())
 }
 
-fn raw(code: u16, body: &str) -> Answer {
+pub fn raw(code: u16, body: &str) -> Answer {
     let body = Full::new(bytes::Bytes::from(body.to_owned()));
     Response::builder().status(code).body(body).unwrap()
 }
@@ -68,12 +68,12 @@ fn with(mut answer: Answer, name: &'static str, value: &str) -> Answer {
     answer
 }
 
-fn status(code: u16, reason: &str, message: &str) -> Answer {
+pub fn status(code: u16, reason: &str, message: &str) -> Answer {
     let body = json!({"kind": "Status", "reason": reason, "message": message, "code": code});
     answer(code, &body)
 }
 
-fn pods() -> Resource {
+pub fn pods() -> Resource {
     Resource {
         gvk: Gvk::new("v1", "Pod"),
         plural: "pods".into(),
@@ -430,12 +430,12 @@ async fn a_hanging_request_does_not_block_the_server() {
     }
 }
 
-fn events(lines: &[Value]) -> Answer {
+pub fn events(lines: &[Value]) -> Answer {
     let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
     raw(200, &lines.concat())
 }
 
-fn event(kind: &str, name: &str, version: &str) -> Value {
+pub fn event(kind: &str, name: &str, version: &str) -> Value {
     let mut object = pod(name);
     object["metadata"]["resourceVersion"] = version.into();
     json!({"type": kind, "object": object})

@@ -8,6 +8,7 @@ mod aws_logins;
 mod bucket_answers;
 mod cloud_answers;
 mod embedded;
+mod follow;
 mod key_services;
 mod registry_logins;
 mod s3_answers;

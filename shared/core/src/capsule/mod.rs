@@ -20,6 +20,9 @@
 //!   could act as the other.
 
 mod desired_objects;
+mod followed;
+
+pub use followed::{Followed, followed};
 
 use desired_objects::{Owner, TenantId};
 use driftless_flux::reason;

@@ -118,13 +118,7 @@ pub async fn fingerprints(
     gvk: &Gvk,
     owner: FluxKind,
 ) -> Result<Arc<Values>> {
-    let (label, manager) = match owner {
-        FluxKind::HelmRelease => (driftless_helmrelease::OWNER_NAME, HELM_CONTROLLER),
-        _ => (
-            kustomization::live_objects::OWNER_NAME,
-            KUSTOMIZE_CONTROLLER,
-        ),
-    };
+    let (label, manager) = marks(owner);
     // If the kind is no longer served, all of its objects are gone.
     let Some(resource) = cluster.resource(gvk).await? else {
         return Ok(Arc::default());
@@ -132,6 +126,17 @@ pub async fn fingerprints(
     let digest = |object: Object| fingerprint(&object, manager);
     let query = Query::new(ports, cluster, access, &resource, label, &digest);
     query.read().await
+}
+
+/// Returns the label and the field manager of the objects of a kind of owners.
+pub fn marks(owner: FluxKind) -> (&'static str, &'static str) {
+    match owner {
+        FluxKind::HelmRelease => (driftless_helmrelease::OWNER_NAME, HELM_CONTROLLER),
+        _ => (
+            kustomization::live_objects::OWNER_NAME,
+            KUSTOMIZE_CONTROLLER,
+        ),
+    }
 }
 
 impl<'a> Query<'a> {

@@ -7,7 +7,7 @@ use driftless_flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomizat
 use driftless_kernel::concurrent;
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{Ports, Values, in_time};
-use driftless_kernel::schedule::Records;
+use driftless_kernel::schedule::{Record, Records};
 use driftless_kernel::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use driftless_plans::apply::fingerprint::AppliedState;
@@ -54,30 +54,10 @@ pub fn drifted<'a>(
 /// Returns an object with its fingerprints; `None` if it is not ready, is suspended, or does not
 /// detect drift.
 fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandidate> {
-    let hub = &hub.settings.name;
     let id = ObjectRef::of(object)?;
-    let (kube_config, applied) = match id.kind {
-        FluxKind::Kustomization => {
-            let one = Kustomization::from_object(object.clone()).ok()?;
-            if one.spec.suspend || !one.status.conditions.is_true("Ready") {
-                return None;
-            }
-            let record = records.of(hub, &id)?;
-            let memory: kustomization::memory::Memory = record.memory();
-            (one.spec.kube_config, memory.applied)
-        }
-        FluxKind::HelmRelease => {
-            let one = HelmRelease::from_object(object.clone()).ok()?;
-            let is_off = one.spec.suspend || one.drift_mode() == DriftMode::Disabled;
-            if is_off || !one.status.conditions.is_true("Ready") {
-                return None;
-            }
-            let record = records.of(hub, &id)?;
-            let memory: driftless_helmrelease::memory::Memory = record.memory();
-            (one.spec.kube_config, memory.seen)
-        }
-        _ => return None,
-    };
+    let kube_config = checked(object)?;
+    let record = records.of(&hub.settings.name, &id)?;
+    let applied = applied(id.kind, &record);
     let applied = applied
         .into_iter()
         .filter_map(|(id, applied)| Some((ObjectId::from_inventory_id(&id)?, applied)));
@@ -86,6 +66,39 @@ fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandi
         kube_config,
         applied: applied.collect(),
     })
+}
+
+/// Returns the cluster of an object whose drift is checked now: it is ready, not suspended, and
+/// detects drift.
+pub fn checked(object: &Object) -> Option<Option<KubeConfigRef>> {
+    match ObjectRef::of(object)?.kind {
+        FluxKind::Kustomization => {
+            let one = Kustomization::from_object(object.clone()).ok()?;
+            let is_checked = !one.spec.suspend && one.status.conditions.is_true("Ready");
+            is_checked.then_some(one.spec.kube_config)
+        }
+        FluxKind::HelmRelease => {
+            let one = HelmRelease::from_object(object.clone()).ok()?;
+            let is_off = one.spec.suspend || one.drift_mode() == DriftMode::Disabled;
+            let is_checked = !is_off && one.status.conditions.is_true("Ready");
+            is_checked.then_some(one.spec.kube_config)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the state of the objects that the last step has left, by inventory id.
+pub fn applied(kind: FluxKind, record: &Record) -> BTreeMap<String, AppliedState> {
+    match kind {
+        FluxKind::HelmRelease => {
+            let memory: driftless_helmrelease::memory::Memory = record.memory();
+            memory.seen
+        }
+        _ => {
+            let memory: kustomization::memory::Memory = record.memory();
+            memory.applied
+        }
+    }
 }
 
 /// Checks the objects of one cluster; nothing has drifted on a cluster that is late.

@@ -5,8 +5,10 @@
 mod cluster_watch;
 mod clusters;
 mod dark_clusters;
+pub mod drift_watch;
 mod drifted_objects;
 mod due;
+pub mod edits;
 mod kubeconfigs;
 mod read_only;
 mod rehearsal;

@@ -5,7 +5,7 @@ use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
 use driftless_kernel::ports::{
     Access, ApplyRequest, Cluster, ClusterLayer, Clusters, Delete, Deleted, ErrorKind,
-    Impersonation, ListRequest, PortError, Resource, Result,
+    FollowRequest, Following, Impersonation, ListRequest, PortError, Resource, Result,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::json;
@@ -204,6 +204,10 @@ impl ClusterLayer for LenientCluster {
             return Ok(Vec::new());
         }
         self.inner.list(request).await
+    }
+
+    fn follow(&self, request: &FollowRequest) -> Following {
+        self.inner.follow(request)
     }
 
     async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {

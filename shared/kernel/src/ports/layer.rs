@@ -1,8 +1,8 @@
 //! Clients of a cluster that change some requests, and pass the others on to another client.
 
 use super::{
-    ApiCapabilities, ApplyRequest, Changes, Cluster, Delete, Deleted, ListRequest, Page,
-    PatchRequest, Resource, Result, Token, TokenRequest,
+    ApiCapabilities, ApplyRequest, Changes, Cluster, Delete, Deleted, FollowRequest, Following,
+    ListRequest, Page, PatchRequest, Resource, Result, Token, TokenRequest, follow,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// A client of a cluster around another one. It implements what it changes.
 ///
-/// [`page`](Self::page) and [`watch`](Self::watch) are not passed on, since a layer that changes
-/// lists must change both: the one lists, the other refuses.
+/// [`page`](Self::page), [`watch`](Self::watch) and [`follow`](Self::follow) are not passed on,
+/// since a layer that changes lists must change all of them: the first lists, the others refuse.
 #[async_trait]
 pub trait ClusterLayer: Send + Sync {
     /// Returns the client that gets the requests.
@@ -61,6 +61,11 @@ pub trait ClusterLayer: Send + Sync {
         _time: Duration,
     ) -> Result<Changes> {
         Changes::unsupported()
+    }
+
+    /// Serves a call of [`Cluster::follow`].
+    fn follow(&self, _request: &FollowRequest) -> Following {
+        follow::unsupported()
     }
 
     /// Serves a call of [`Cluster::apply`].
@@ -126,6 +131,10 @@ impl<L: ClusterLayer> Cluster for L {
         time: Duration,
     ) -> Result<Changes> {
         ClusterLayer::watch(self, resource, selector, version, time).await
+    }
+
+    fn follow(&self, request: &FollowRequest) -> Following {
+        ClusterLayer::follow(self, request)
     }
 
     async fn apply(&self, request: &ApplyRequest<'_>) -> Result<Object> {

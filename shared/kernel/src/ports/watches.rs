@@ -1,9 +1,9 @@
 //! What a process knows of the objects of clusters, so that it reads only what has changed.
 
 use crate::bounded_cache::BoundedCache;
-use driftless_manifest::ObjectId;
+use driftless_manifest::{Object, ObjectId};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The most bytes that are kept in total.
@@ -41,9 +41,16 @@ impl WatchSnapshot {
     }
 }
 
+/// The Alerts of a hub.
+pub type Alerts = Arc<Vec<Object>>;
+
 /// The objects that a process knows, by cluster, kind and selector. If they need too many bytes,
 /// those that were not used for the longest time are dropped, and read again by a LIST.
-pub struct WatchCache(BoundedCache<String, WatchSnapshot>);
+pub struct WatchCache {
+    snapshots: BoundedCache<String, WatchSnapshot>,
+    /// The Alerts of the hubs that this process follows, by the names of the hubs.
+    alerts: Mutex<BTreeMap<String, Alerts>>,
+}
 
 impl Default for WatchCache {
     fn default() -> Self {
@@ -52,20 +59,41 @@ impl Default for WatchCache {
 }
 
 impl WatchCache {
-    /// Returns an empty cache that keeps at most `limit` bytes.
+    /// Returns an empty cache that keeps at most `limit` bytes of snapshots.
     pub fn with_limit(limit: usize) -> Self {
-        Self(BoundedCache::with_limit(limit as u64))
+        Self {
+            snapshots: BoundedCache::with_limit(limit as u64),
+            alerts: Mutex::default(),
+        }
     }
 
     /// Returns what is known under a key.
     pub fn get(&self, key: &str) -> Option<WatchSnapshot> {
-        self.0.get(key)
+        self.snapshots.get(key)
     }
 
     /// Keeps what is known under a key, and drops others if there are too many bytes in total.
     pub fn keep(&self, key: &str, watched: WatchSnapshot) {
         let bytes = key.len() + watched.bytes();
-        self.0.keep(key.to_owned(), watched, bytes as u64);
+        self.snapshots.keep(key.to_owned(), watched, bytes as u64);
+    }
+
+    /// Returns the Alerts of a hub, as a watch has seen them; `None` if they must be listed.
+    pub fn alerts(&self, hub: &str) -> Option<Alerts> {
+        self.followed_alerts().get(hub).cloned()
+    }
+
+    /// Sets the Alerts of a hub that a watch follows; `None` if the watch is interrupted.
+    pub fn set_alerts(&self, hub: &str, alerts: Option<Alerts>) {
+        let mut followed = self.followed_alerts();
+        match alerts {
+            Some(alerts) => followed.insert(hub.to_owned(), alerts),
+            None => followed.remove(hub),
+        };
+    }
+
+    fn followed_alerts(&self) -> MutexGuard<'_, BTreeMap<String, Alerts>> {
+        self.alerts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,11 +115,11 @@ mod tests {
     }
 
     fn kept_keys(cache: &WatchCache) -> String {
-        cache.0.contents().0.concat()
+        cache.snapshots.contents().0.concat()
     }
 
     fn kept_bytes(cache: &WatchCache) -> u64 {
-        cache.0.contents().1
+        cache.snapshots.contents().1
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Clusters whose writes pass a gate, which may refuse them.
 
 use super::{
-    Access, Changes, Cluster, ClusterLayer, Clusters, Impersonation, Page, Resource, Result,
+    Access, Changes, Cluster, ClusterLayer, Clusters, FollowRequest, Following, Impersonation,
+    Page, Resource, Result,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -69,5 +70,9 @@ impl ClusterLayer for GatedCluster {
         time: Duration,
     ) -> Result<Changes> {
         self.cluster.watch(resource, selector, version, time).await
+    }
+
+    fn follow(&self, request: &FollowRequest) -> Following {
+        self.cluster.follow(request)
     }
 }

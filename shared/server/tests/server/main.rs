@@ -9,3 +9,4 @@
 mod damaged_state;
 mod garbage;
 mod site;
+mod watches;

@@ -12,8 +12,8 @@ use driftless_fleet::{Fleet, HubPlan};
 use driftless_helm::{LoadLimits, Package};
 use driftless_kernel::hub::Settings;
 use driftless_kernel::ports::{
-    Cause, Charts, Clock, Connection, DownloadOutcome, Layer, Manifest, Ports, Referrer, Request,
-    Result as PortResult, Validator,
+    Cause, Charts, Clock, Cluster, Connection, DownloadOutcome, Layer, Manifest, Ports, Queue,
+    Referrer, Request, Result as PortResult, Validator,
 };
 use driftless_manifest::{EntryKind, FileTree, Gvk, Reader, TreePath};
 use driftless_server::{BackgroundTasks, RegisterError, TaskOptions, register};
@@ -21,8 +21,8 @@ use driftless_source::index;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -113,6 +113,22 @@ impl Clock for TokioClock {
     fn nonce(&self) -> [u8; 16] {
         let count = self.nonces.fetch_add(1, Ordering::Relaxed);
         u128::from(count).to_be_bytes()
+    }
+}
+
+/// A queue that records what is sent to it.
+#[derive(Clone)]
+struct RecordedQueue {
+    queue: LocalQueue,
+    sent: Arc<Mutex<Vec<Request>>>,
+}
+
+#[async_trait]
+impl Queue for RecordedQueue {
+    async fn send(&self, requests: Vec<(Request, Duration)>) -> PortResult<()> {
+        let sent = requests.iter().map(|(request, _)| request.clone());
+        self.sent.lock().unwrap().extend(sent);
+        self.queue.send(requests).await
     }
 }
 
@@ -247,10 +263,24 @@ impl Site {
 
     /// Starts serving the site.
     pub async fn serve(&self) -> Result<Serving<'_>, RegisterError> {
+        self.serve_with(Duration::from_secs(60), true).await
+    }
+
+    /// Starts serving the site with this interval of sweeps, and with or without watches of what
+    /// was applied.
+    pub async fn serve_with(
+        &self,
+        interval: Duration,
+        drift: bool,
+    ) -> Result<Serving<'_>, RegisterError> {
         let queue = LocalQueue::new(1000);
+        let recorded = RecordedQueue {
+            queue: queue.clone(),
+            sent: Arc::default(),
+        };
         let ports = Ports {
             blobs: Arc::new(DirectoryBlobs::open(&self.state())?),
-            queue: Arc::new(queue.clone()),
+            queue: Arc::new(recorded.clone()),
             ..self.world.ports.clone()
         };
         let settings = Settings {
@@ -258,11 +288,11 @@ impl Site {
             ..Settings::default()
         };
         register(&ports, &settings).await?;
-        let interval = Duration::from_secs(60);
         let options = TaskOptions {
             hubs: &[HUB],
             workers: 4,
             sweep_interval: interval,
+            drift_watch: drift,
             object_metrics: false,
         };
         let tasks = BackgroundTasks::start(ports.clone(), queue.clone(), &options);
@@ -270,6 +300,7 @@ impl Site {
             site: self,
             ports,
             queue,
+            sent: recorded.sent,
             tasks,
         })
     }
@@ -314,6 +345,7 @@ pub struct Serving<'a> {
     /// The ports of its workers.
     pub ports: Ports,
     queue: LocalQueue,
+    sent: Arc<Mutex<Vec<Request>>>,
     tasks: BackgroundTasks,
 }
 
@@ -331,6 +363,24 @@ impl Serving<'_> {
         let requests: Vec<_> = requests.collect();
         assert_eq!(requests.len(), 1, "one source follows the fleet");
         ports.queue.send(requests).await.unwrap();
+    }
+
+    /// Returns the requests that were queued since the last call, as `CAUSE KIND/NAMESPACE/NAME`:
+    /// without those for objects that have waited for another one, which any step of that one can
+    /// find.
+    pub fn take_sent(&self) -> Vec<String> {
+        let sent = std::mem::take(&mut *self.sent.lock().unwrap()).into_iter();
+        let sent = sent.filter(|request| request.cause != Cause::Dependency);
+        let text = |request: Request| format!("{:?} {}", request.cause, request.object);
+        sent.map(text).collect()
+    }
+
+    /// Returns the hub's API server.
+    pub async fn cluster(&self) -> Arc<dyn Cluster> {
+        let Ok(hub) = self.site.world.hub(HUB).await else {
+            unreachable!("the hub does not answer")
+        };
+        hub.cluster
     }
 
     /// Waits until nothing is running or due.

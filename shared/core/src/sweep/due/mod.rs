@@ -150,19 +150,19 @@ pub fn due(
         return None;
     }
     let Some(known) = known else {
-        return (!is_just_applied(object, now)).then_some(Cause::Timer);
+        // Its message, if there is one, may be that of a retry after hours.
+        let cause = match has_observed_earlier(object) {
+            true => Cause::Changed,
+            false => Cause::Timer,
+        };
+        return (!is_just_applied(object, now)).then_some(cause);
     };
     let is_past = |since: Duration, after: Duration| now.saturating_sub(since) >= after;
     let is_due = |after: Duration| is_past(known.at(), after).then_some(Cause::Timer);
     let is_new = !known.is_of(object) && !is_observed(object);
     if !object.meta("deletionTimestamp").is_empty() {
-        let finalizers = object
-            .pointer("/metadata/finalizers")
-            .and_then(Value::as_array);
-        let ours = Some(id.kind.finalizer());
-        let ours = finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == ours));
         // The deletion itself makes a new generation.
-        return match ours {
+        return match is_ours(object, id.kind) {
             true if is_new => Some(Cause::Changed),
             true => is_due(LOST_AFTER),
             false => None,
@@ -182,6 +182,10 @@ pub fn due(
         // The object has not changed since, so only its message can be lost.
         let is_lost = || is_past(known.at(), LOST_AFTER);
         return (requested != known.requested || is_lost()).then_some(Cause::Changed);
+    }
+    if has_observed_earlier(object) {
+        // The message was lost, or the step had read the object before the change.
+        return is_past(known.at(), LOST_AFTER).then_some(Cause::Changed);
     }
     if id.kind.is_static() {
         // The step writes the status once for each generation. An earlier version refused the kind.
@@ -307,10 +311,25 @@ fn is_just_applied(object: &Object, now: Duration) -> bool {
         && created.is_some_and(|created| now.saturating_sub(created) < LOST_AFTER)
 }
 
+/// Returns whether a deleted object waits for the finalizer of its kind.
+pub fn is_ours(object: &Object, kind: FluxKind) -> bool {
+    let finalizers = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array);
+    let ours = Some(kind.finalizer());
+    finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == ours))
+}
+
 /// Returns whether a step has reconciled the current state of the object.
-fn is_observed(object: &Object) -> bool {
+pub fn is_observed(object: &Object) -> bool {
     let seen = ready(object).is_some_and(|ready| ready.observed_generation == generation(object));
     seen && is_request_handled(object)
+}
+
+/// Returns whether the last step has reconciled an earlier generation of the object.
+fn has_observed_earlier(object: &Object) -> bool {
+    let seen = ready(object).map(|ready| ready.observed_generation);
+    seen.is_some_and(|seen| seen > 0 && seen < generation(object))
 }
 
 fn is_request_handled(object: &Object) -> bool {
@@ -322,7 +341,7 @@ fn is_request_handled(object: &Object) -> bool {
 
 /// Returns whether a user has approved the prune that holds the revision of the last step: the next
 /// step deletes the objects.
-fn is_prune_approved(object: &Object) -> bool {
+pub fn is_prune_approved(object: &Object) -> bool {
     let attempted = object.pointer("/status/lastAttemptedRevision");
     let approved = object.annotation(PRUNE_APPROVED);
     ready(object).is_some_and(|ready| ready.reason == reason::PRUNE_HELD)

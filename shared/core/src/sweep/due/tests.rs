@@ -97,6 +97,27 @@ fn an_observed_generation_is_not_due() {
     );
 }
 
+/// An edit is due although the object has a message that is hours away, also if the timer sees the
+/// object for the first time, or has queued it before a step that read the earlier version.
+#[test]
+fn an_edit_is_due_until_a_step_has_observed_it() {
+    let edited = |o: &mut Value| {
+        o["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "False", "observedGeneration": 1});
+    };
+    assert!(!after(49, edited));
+    assert_eq!(cause(50, 0, edited), Some(Cause::Changed));
+    let (id, object) = object(edited);
+    let first = due(&id, &object, None, &BTreeMap::new(), Duration::ZERO);
+    assert_eq!(first, Some(Cause::Changed));
+    assert!(!depends_on_record(&object, first.as_ref()));
+    let suspended = |o: &mut Value| {
+        edited(o);
+        o["spec"]["suspend"] = true.into();
+    };
+    assert!(!after(50, suspended));
+}
+
 #[test]
 fn a_pending_message_postpones_the_timer() {
     let now = Duration::from_secs(1000);

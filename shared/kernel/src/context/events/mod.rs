@@ -10,13 +10,14 @@ pub use matching::{MAX_PATTERNS, is_foreign, is_source, pattern, selects};
 
 use super::Context;
 use crate::journal;
-use crate::ports::{PortError, Request};
+use crate::ports::{Alerts, PortError, Ports, Request};
 use async_trait::async_trait;
 use driftless_flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
 use driftless_manifest::Object;
 use futures::future::join_all;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest message of an event, in bytes, as in Flux's API of events.
@@ -50,13 +51,12 @@ trait Sink: Sync {
 pub struct Recorder {
     events: Mutex<Vec<Event>>,
     requests: Mutex<Vec<(Request, Duration)>>,
-    alerts: Option<ListedAlerts>,
+    alerts: Option<Alerts>,
+    /// True if the step has changed Alerts, which a watch may not have seen yet.
+    has_changed_alerts: AtomicBool,
     /// The changes of the step.
     pub changes: journal::Recorder,
 }
-
-/// The Alerts of a hub, listed once for the steps that one message runs side by side.
-pub type ListedAlerts = Arc<Vec<Object>>;
 
 struct Event {
     severity: Severity,
@@ -70,12 +70,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recorder {
-    /// Returns an empty recorder. Without `alerts`, the Alerts are listed when events are sent.
-    pub fn with_alerts(alerts: Option<ListedAlerts>) -> Self {
+    /// Returns an empty recorder. Without `alerts`, the Alerts are read when events are sent.
+    pub fn with_alerts(alerts: Option<Alerts>) -> Self {
         Self {
             alerts,
             ..Self::default()
         }
+    }
+
+    /// Lets the events of the step list the Alerts, because the step has changed some.
+    pub fn has_changed_alerts(&self) {
+        self.has_changed_alerts.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the Alerts of a hub, if they need not be listed.
+    fn known_alerts(&self, ports: &Ports, hub: &str) -> Option<Alerts> {
+        if self.has_changed_alerts.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.alerts.clone().or_else(|| ports.watches.alerts(hub))
     }
 
     /// Records an event about a revision, which may be empty.

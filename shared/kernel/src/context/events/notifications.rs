@@ -47,8 +47,8 @@ impl Sink for Alerts {
             *known = after.min(*known);
         };
         let (mut pushes, mut separate) = (BTreeMap::new(), Vec::new());
-        let alerts = match &context.events.alerts {
-            Some(listed) => listed.clone(),
+        let alerts = match context.events.known_alerts(context.ports, &settings.name) {
+            Some(alerts) => alerts,
             None => Arc::new(hub.list(FluxKind::Alert).await?),
         };
         for alert in alerts.iter().cloned() {
