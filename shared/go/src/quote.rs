@@ -75,9 +75,11 @@ pub fn unquote(quoted: &str) -> Option<Vec<u8>> {
     }
     let inner = &quoted[1..quoted.len() - 1];
     match quote {
-        '`' if inner.contains('`') => None,
+        '`' if inner.as_bytes().contains(&b'`') => None,
         '`' => Some(inner.replace('\r', "").into_bytes()),
-        '"' if !inner.contains(['\\', '"', '\n']) => Some(inner.as_bytes().to_vec()),
+        '"' if !inner.bytes().any(|b| matches!(b, b'\\' | b'"' | b'\n')) => {
+            Some(inner.as_bytes().to_vec())
+        }
         '"' => {
             let mut out = Vec::with_capacity(inner.len());
             let mut rest = inner;

@@ -128,6 +128,17 @@ fn is_space_byte(b: u8) -> bool {
     is_space(b as char)
 }
 
+/// The bytes of ASCII that are part of words.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
+
 fn is_word(c: char) -> bool {
     c == '_' || c.is_alphabetic() || c.is_numeric()
 }
@@ -406,11 +417,10 @@ impl<'t> Lexer<'t> {
     /// Skips to the end of a word.
     fn skip_word(&mut self) {
         loop {
-            match self.input.as_bytes().get(self.pos) {
-                Some(b) if b.is_ascii_alphanumeric() || *b == b'_' => self.pos += 1,
-                Some(b) if !b.is_ascii() && self.peek().is_some_and(is_word) => {
-                    self.bump();
-                }
+            let rest = &self.input.as_bytes()[self.pos..];
+            self.pos += rest.iter().take_while(|b| WORD[usize::from(**b)]).count();
+            match self.peek() {
+                Some(c) if !c.is_ascii() && is_word(c) => self.pos += c.len_utf8(),
                 _ => return,
             }
         }
@@ -461,15 +471,15 @@ impl<'t> Lexer<'t> {
     fn quoted(&mut self, end: u8, kind: Kind, open: &str) -> Token<'t> {
         let bytes = self.input.as_bytes();
         loop {
-            let byte = bytes.get(self.pos).copied();
-            let width = if byte == Some(b'\\') { 2 } else { 1 };
-            if matches!(byte, None | Some(b'\n')) || bytes.get(self.pos + width - 1) == Some(&b'\n')
-            {
-                return self.fail(open);
-            }
-            self.pos = (self.pos + width).min(bytes.len());
-            if byte == Some(end) {
-                return self.emit(kind);
+            match bytes[self.pos..] {
+                [] | [b'\n', ..] | [b'\\', b'\n', ..] => return self.fail(open),
+                [b'\\', _, ..] => self.pos += 2,
+                [byte, ..] => {
+                    self.pos += 1;
+                    if byte == end {
+                        return self.emit(kind);
+                    }
+                }
             }
         }
     }
@@ -545,17 +555,10 @@ impl<'t> Lexer<'t> {
 
 /// Returns the offset of the next opening delimiter.
 fn find_left(text: &str) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        // The search for one byte is much faster than for two.
-        let at = from + text[from..].find('{')?;
-        if text[at..].starts_with(LEFT) {
-            return Some(at);
-        }
-        from = at + 1;
-    }
+    // The search for one byte is much faster than for two.
+    memchr::memchr_iter(b'{', text.as_bytes()).find(|at| text[*at..].starts_with(LEFT))
 }
 
 fn count_lines(text: &str) -> usize {
-    text.bytes().filter(|b| *b == b'\n').count()
+    memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }

@@ -3,7 +3,7 @@
 use crate::Table;
 use crate::error::{Error, ErrorKind};
 use crate::function::Functions;
-use crate::parse::{self, Tree};
+use crate::parse::{self, Parsed, Tree};
 use driftless_fuel::Span;
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ struct Layer {
     missing_key: MissingKey,
     below: Option<Arc<Layer>>,
     trees: Table<Arc<str>, Arc<Tree>>,
+    /// The results of parsing sources, by their text: a chart may contain a library repeatedly.
+    sources: Table<Arc<str>, Arc<Parsed>>,
     /// The tokens of all texts that were parsed, and the share for the texts themselves.
     tokens: usize,
 }
@@ -46,6 +48,7 @@ impl Templates {
             missing_key: MissingKey::Default,
             below: None,
             trees: Table::default(),
+            sources: Table::default(),
             tokens: 0,
         }))
     }
@@ -57,6 +60,7 @@ impl Templates {
                 missing_key: self.0.missing_key,
                 below: Some(self.0.clone()),
                 trees: Table::default(),
+                sources: Table::default(),
                 tokens: self.0.tokens,
             });
         }
@@ -84,9 +88,16 @@ impl Templates {
         // The trees keep the source in memory.
         let text_tokens = text.len() / parse::TOKEN_BYTES;
         let left = MAX_TOKENS.saturating_sub(self.0.tokens.saturating_add(text_tokens));
-        let parsed = parse::parse(name, text, &self.0.functions, left)?;
+        let known = self.0.sources.get(text);
+        let parsed = match known.and_then(|known| known.of_source(name, left)) {
+            Some(parsed) => parsed,
+            None => parse::parse(name, text, &self.0.functions, left)?,
+        };
         self.own().tokens += text_tokens + parsed.tokens;
         self.add(&parsed.trees);
+        if let Some(text) = parsed.trees.first().map(|tree| tree.text.clone()) {
+            self.own().sources.insert(text, Arc::new(parsed));
+        }
         Ok(())
     }
 
@@ -126,6 +137,7 @@ impl Clone for Layer {
             missing_key: self.missing_key,
             below: self.below.clone(),
             trees: self.trees.clone(),
+            sources: self.sources.clone(),
             tokens: self.tokens,
         }
     }

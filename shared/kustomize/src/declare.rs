@@ -152,19 +152,46 @@ pub(crate) struct Mode {
     pub coerce: bool,
 }
 
-/// Converts a value to the form that the model deserializes.
+/// The path of a value. Most documents are valid, so it becomes a string only in an error.
+#[derive(Clone, Copy)]
+enum Path<'p> {
+    Document,
+    Field(&'p Path<'p>, &'p str),
+    Item(&'p Path<'p>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Document => Ok(()),
+            Path::Field(Path::Document, key) => f.write_str(key),
+            Path::Field(outer, key) => write!(f, "{outer}.{key}"),
+            Path::Item(outer, index) => write!(f, "{outer}[{index}]"),
+        }
+    }
+}
+
+/// Converts a document to the form that the model deserializes.
 ///
 /// # Errors
 /// [`FieldError::Unknown`], or [`FieldError::Type`].
 pub(crate) fn normalize(
+    document: Value,
+    kind: &'static Type,
+    mode: Mode,
+) -> Result<Value, FieldError> {
+    convert(document, kind, Path::Document, mode)
+}
+
+fn convert(
     value: Value,
     kind: &'static Type,
-    at: &str,
+    at: Path<'_>,
     mode: Mode,
 ) -> Result<Value, FieldError> {
     let expected = |expected| {
         Err(FieldError::Type {
-            field: at.to_owned(),
+            field: at.to_string(),
             found: describe(&value),
             expected,
         })
@@ -188,7 +215,7 @@ pub(crate) fn normalize(
             let Value::Array(items) = value else {
                 return Ok(value);
             };
-            let item = |(index, item)| normalize(item, element, &format!("{at}[{index}]"), mode);
+            let item = |(index, item)| convert(item, element, Path::Item(&at, index), mode);
             Ok(Value::Array(
                 items
                     .into_iter()
@@ -212,27 +239,23 @@ pub(crate) fn normalize(
 fn object(
     map: Map<String, Value>,
     fields: &'static [Field],
-    at: &str,
+    at: Path<'_>,
     mode: Mode,
 ) -> Result<Value, FieldError> {
     let mut result = Map::new();
     for (key, value) in map {
-        let path = if at.is_empty() {
-            Cow::from(&key)
-        } else {
-            Cow::from(format!("{at}.{key}"))
-        };
+        let path = Path::Field(&at, &key);
         let exact = find(fields, &|name| name == key);
         let field = exact.or_else(|| find(fields, &|name| name.eq_ignore_ascii_case(&key)));
         match field {
             Some(_) if value.is_null() => {}
             Some((name, kind)) => {
-                result.insert(name.to_owned(), normalize(value, kind, &path, mode)?);
+                result.insert(name.to_owned(), convert(value, kind, path, mode)?);
             }
             None if !mode.strict => {}
             None => {
                 return Err(FieldError::Unknown {
-                    field: path.into_owned(),
+                    field: path.to_string(),
                     nearest: nearest(&key, fields),
                 });
             }
@@ -253,7 +276,7 @@ fn find(
     })
 }
 
-fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, FieldError> {
+fn texts(value: Value, at: Path<'_>, mode: Mode) -> Result<Value, FieldError> {
     let Value::Object(map) = value else {
         return Ok(value);
     };
@@ -264,7 +287,7 @@ fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, FieldError> {
             Ok((key, Value::String(value.to_string())))
         }
         other => Err(FieldError::Type {
-            field: format!("{at}.{key}"),
+            field: Path::Field(&at, &key).to_string(),
             found: describe(&other),
             expected: "a string: put it in quotes",
         }),

@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::declare::{Declared, Type, declare};
 use crate::error::{Error, ErrorKind};
 use crate::node::{self, Node, Scalar, Style, Tag};
-use crate::resid::{Gvk, GvkFilter};
+use crate::resid::GvkFilter;
 use driftless_fuel::MAP_NODES;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -83,7 +83,7 @@ impl FieldSpec {
         budget.spend_steps(1 + self.path.len() / 64)?;
         budget.check_path_length(&self.path)?;
         let text = |field: &str| object.get(field).map_or("", Node::text);
-        if !self.gvk.selects(Gvk::new(text("apiVersion"), text("kind"))) {
+        if !self.gvk.selects_object(text("apiVersion"), text("kind")) {
             return Ok(());
         }
         let create = if self.create {

@@ -3,6 +3,7 @@
 use crate::declare::declare;
 use crate::schema::Schema;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// The namespace of objects without one.
 pub(crate) const CLUSTER: &str = "_non_namespaceable_";
@@ -31,6 +32,14 @@ impl GvkFilter {
         (self.group.is_empty() || self.group == gvk.group)
             && (self.version.is_empty() || self.version == gvk.version)
             && (self.kind.is_empty() || self.kind == gvk.kind)
+    }
+
+    /// Checks whether this filter accepts an object. Most filters name only a kind: then its
+    /// `apiVersion` is not read.
+    pub fn selects_object(&self, api_version: &str, kind: &str) -> bool {
+        let is_kind = self.kind.is_empty() || self.kind == kind;
+        let is_any_group = self.group.is_empty() && self.version.is_empty();
+        is_kind && (is_any_group || self.selects(Gvk::new(api_version, kind)))
     }
 
     pub fn as_gvk(&self) -> Gvk<'_> {
@@ -62,12 +71,20 @@ impl<'a> Gvk<'a> {
 
     /// Returns the key by which kustomize orders kinds, with placeholders for missing parts.
     pub fn sort_key(self) -> String {
-        format!(
-            "{}_{}_{}",
-            or(self.group, "~G"),
-            or(self.version, "~V"),
-            or(self.kind, "~K")
-        )
+        self.sort_key_parts().concat()
+    }
+
+    /// Compares the keys by which kustomize orders kinds, without creating them.
+    pub fn cmp_sort_key(self, other: Gvk<'_>) -> Ordering {
+        let (own, other) = (self.sort_key_parts(), other.sort_key_parts());
+        let bytes = own.iter().flat_map(|part| part.bytes());
+        bytes.cmp(other.iter().flat_map(|part| part.bytes()))
+    }
+
+    fn sort_key_parts(self) -> [&'a str; 5] {
+        let group = or(self.group, "~G");
+        let version = or(self.version, "~V");
+        [group, "_", version, "_", or(self.kind, "~K")]
     }
 }
 

@@ -23,11 +23,32 @@ const MAX_DEPTH: usize = 500;
 pub(crate) const TOKEN_BYTES: usize = 128;
 
 /// The result of parsing a source.
+#[derive(Debug)]
 pub(crate) struct Parsed {
     /// The trees: that of the source and those that it defines.
     pub trees: Vec<Arc<Tree>>,
     /// The number of its tokens.
     pub tokens: usize,
+    /// True if it defines a template of its own name, which may replace the tree of the source.
+    defines_itself: bool,
+}
+
+impl Parsed {
+    /// Returns the result of parsing the same text as the source `name` of at most `left` tokens;
+    /// `None` if it could be another one.
+    pub(crate) fn of_source(&self, name: &str, left: usize) -> Option<Parsed> {
+        let is_defined = self.trees.iter().any(|tree| *tree.name == *name);
+        if self.defines_itself || is_defined || self.tokens >= left {
+            return None;
+        }
+        let name: Arc<str> = Arc::from(name);
+        let trees = self.trees.iter();
+        Some(Parsed {
+            trees: trees.map(|tree| Arc::new(tree.of_source(&name))).collect(),
+            tokens: self.tokens,
+            defines_itself: false,
+        })
+    }
 }
 
 /// Parses a source of at most `left` tokens.
@@ -63,6 +84,7 @@ pub(crate) fn parse(
     if parser.left == 0 {
         return parser.exhausted();
     }
+    let defines_itself = parser.trees.contains_key(name);
     parser.add(Arc::from(name), root)?;
     let Parser {
         mut trees,
@@ -73,6 +95,7 @@ pub(crate) fn parse(
     Ok(Parsed {
         trees: order.iter().filter_map(|n| trees.remove(n)).collect(),
         tokens: tokens - left,
+        defines_itself,
     })
 }
 
@@ -229,7 +252,7 @@ impl<'t> Parser<'t> {
             name: name.clone(),
             parse_name: self.name.clone(),
             text: self.text.clone(),
-            root,
+            root: Arc::new(root),
         };
         match self.trees.get(&name) {
             Some(old) if !old.is_empty() => {
@@ -267,7 +290,8 @@ impl<'t> Parser<'t> {
                 }
                 _ => {}
             }
-            match self.text_or_action()? {
+            let token = self.next_non_space();
+            match self.text_or_action(token)? {
                 Item::Node(node) => root.push(node),
                 Item::Stop(Stop::End) => return self.error("unexpected {{end}}"),
                 Item::Stop(Stop::Else) => return self.error("unexpected {{else}}"),
@@ -303,18 +327,20 @@ impl<'t> Parser<'t> {
     fn list(&mut self) -> Result<(Vec<Node>, Stop)> {
         self.deeper(|p| {
             let mut list = Vec::new();
-            while p.peek_non_space().kind != Kind::Eof {
-                match p.text_or_action()? {
+            loop {
+                let token = p.next_non_space();
+                if token.kind == Kind::Eof {
+                    return p.error("unexpected EOF");
+                }
+                match p.text_or_action(token)? {
                     Item::Node(node) => list.push(node),
                     Item::Stop(stop) => return Ok((list, stop)),
                 }
             }
-            p.error("unexpected EOF")
         })
     }
 
-    fn text_or_action(&mut self) -> Result<Item> {
-        let token = self.next_non_space();
+    fn text_or_action(&mut self, token: Token<'t>) -> Result<Item> {
         match token.kind {
             Kind::Text => Ok(Item::Node(Node::Text(
                 token.pos..token.pos + token.text.len(),
@@ -448,16 +474,18 @@ impl<'t> Parser<'t> {
     }
 
     fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe> {
+        let mut token = self.next_non_space();
         let mut pipe = Pipe {
-            pos: self.peek_non_space().pos,
+            pos: token.pos,
             assign: false,
             decl: Vec::new(),
             cmds: Vec::new(),
         };
-        self.declarations(&mut pipe, context)?;
+        if token.kind == Kind::Variable {
+            token = self.declarations(&mut pipe, token, context)?;
+        }
         let mark = self.commands.len();
         loop {
-            let token = self.next_non_space();
             match token.kind {
                 kind if kind == end => break,
                 Kind::Bool
@@ -472,25 +500,30 @@ impl<'t> Parser<'t> {
                 | Kind::String
                 | Kind::Variable
                 | Kind::LeftParen => {
-                    self.back(token);
-                    let command = self.command()?;
+                    let command = self.command(token)?;
                     self.commands.push(command);
                 }
                 _ => return self.unexpected(&token, context),
             }
+            token = self.next_non_space();
         }
         pipe.cmds = self.commands.drain(mark..).collect();
         self.check(&pipe, context)?;
         Ok(pipe)
     }
 
-    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Result<()> {
+    /// Parses declarations up to the first token of a command, which is returned. The pipeline
+    /// begins with `variable`.
+    fn declarations(
+        &mut self,
+        pipe: &mut Pipe,
+        mut variable: Token<'t>,
+        context: &str,
+    ) -> Result<Token<'t>> {
         loop {
-            let variable = self.peek_non_space();
             if variable.kind != Kind::Variable {
-                return Ok(());
+                return Ok(variable);
             }
-            self.next_non_space();
             let behind = self.next();
             let next = if behind.kind == Kind::Space {
                 self.next_non_space()
@@ -503,7 +536,7 @@ impl<'t> Parser<'t> {
                     pipe.assign = next.kind == Kind::Assign;
                     pipe.decl.push(name.clone());
                     self.vars.push(name, ());
-                    return Ok(());
+                    return Ok(self.next_non_space());
                 }
                 Kind::Char if next.text == "," => {
                     pipe.decl.push(name.clone());
@@ -511,7 +544,8 @@ impl<'t> Parser<'t> {
                     if context != "range" || pipe.decl.len() >= 2 {
                         return self.error(format!("too many declarations in {context}"));
                     }
-                    match self.peek_non_space().kind {
+                    variable = self.next_non_space();
+                    match variable.kind {
                         Kind::Variable | Kind::RightDelim | Kind::RightParen => {}
                         _ => return self.error("range can only initialize variables"),
                     }
@@ -522,7 +556,7 @@ impl<'t> Parser<'t> {
                         self.back(behind);
                     }
                     self.back(variable);
-                    return Ok(());
+                    return Ok(self.next());
                 }
             }
         }
@@ -550,16 +584,16 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn command(&mut self) -> Result<Command> {
+    /// Parses a command that begins with `token`.
+    fn command(&mut self, mut token: Token<'t>) -> Result<Command> {
         let mark = self.terms.len();
         loop {
-            self.peek_non_space();
-            if let Some(operand) = self.operand()? {
+            if let Some(operand) = self.operand(token)? {
                 self.terms.push(operand);
+                token = self.next();
             }
-            let token = self.next();
             match token.kind {
-                Kind::Space => continue,
+                Kind::Space => token = self.next_non_space(),
                 Kind::RightDelim | Kind::RightParen => {
                     self.back(token);
                     break;
@@ -575,14 +609,16 @@ impl<'t> Parser<'t> {
         Ok(Command { args })
     }
 
-    fn operand(&mut self) -> Result<Option<Term>> {
-        let Some(mut term) = self.term()? else {
+    /// Parses an operand that begins with `token`, if one can.
+    fn operand(&mut self, token: Token<'t>) -> Result<Option<Term>> {
+        let Some(mut term) = self.term(token)? else {
             return Ok(None);
         };
-        if self.peek() != Kind::Field {
+        let first = self.next();
+        if first.kind != Kind::Field {
+            self.back(first);
             return Ok(Some(term));
         }
-        let first = self.next();
         let pos = first.pos;
         if let TermKind::Field(own) | TermKind::Variable(_, own) = &mut term.kind {
             self.fields.append(own);
@@ -616,8 +652,7 @@ impl<'t> Parser<'t> {
         Ok(Some(term))
     }
 
-    fn term(&mut self) -> Result<Option<Term>> {
-        let token = self.next_non_space();
+    fn term(&mut self, token: Token<'t>) -> Result<Option<Term>> {
         let pos = token.pos;
         let kind = match token.kind {
             Kind::Identifier => match self.functions.entry(token.text) {
@@ -651,10 +686,7 @@ impl<'t> Parser<'t> {
                 }
                 None => return self.error("invalid syntax"),
             },
-            _ => {
-                self.back(token);
-                return Ok(None);
-            }
+            _ => return Ok(None),
         };
         // Go gives a parenthesised pipeline the position of its first token.
         let pos = match &kind {

@@ -14,10 +14,23 @@ pub(crate) struct Tree {
     /// The name of the source that contains it, for messages.
     pub parse_name: Arc<str>,
     pub text: Arc<str>,
-    pub root: Vec<Node>,
+    /// The nodes, shared with the trees of other sources that have the same text.
+    pub root: Arc<Vec<Node>>,
 }
 
 impl Tree {
+    /// Returns the tree of another source with the same text.
+    pub(crate) fn of_source(&self, source: &Arc<str>) -> Tree {
+        let is_whole = self.name == self.parse_name;
+        let name = if is_whole { source } else { &self.name };
+        Tree {
+            name: name.clone(),
+            parse_name: source.clone(),
+            text: self.text.clone(),
+            root: self.root.clone(),
+        }
+    }
+
     /// Checks Go's rule for templates that do not replace others: only white space and comments.
     pub(crate) fn is_empty(&self) -> bool {
         self.root.iter().all(|n| match n {

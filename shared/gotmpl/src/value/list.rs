@@ -97,10 +97,12 @@ impl List {
         }
     }
 
-    /// Returns the elements, if this is the only reference to the list.
-    pub(super) fn into_items(self) -> Option<Vec<Value>> {
-        let mut data = Rc::into_inner(self.data)?;
-        Some(std::mem::take(data.items.get_mut()))
+    /// Moves the lists and maps in it to `values`, if this is the only reference to the list.
+    pub(super) fn move_nested(self, values: &mut Vec<Value>) {
+        if let Some(mut data) = Rc::into_inner(self.data) {
+            let items = std::mem::take(data.items.get_mut()).into_iter();
+            values.extend(items.filter(Value::holds_values));
+        }
     }
 
     /// Checks whether both are the same list in memory.

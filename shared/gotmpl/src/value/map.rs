@@ -28,7 +28,8 @@ impl Drop for Data {
     fn drop(&mut self) {
         let entries = self.entries.get_mut();
         if entries.values().any(Value::holds_values) {
-            super::dismantle(std::mem::take(entries).into_values().collect());
+            let entries = std::mem::take(entries).into_values();
+            super::dismantle(entries.filter(Value::holds_values).collect());
         }
     }
 }
@@ -148,11 +149,12 @@ impl Map {
         }
     }
 
-    /// Returns the values, if this is the only reference to the map.
-    pub(super) fn into_values(self) -> Option<Vec<Value>> {
-        let mut data = Rc::into_inner(self.data)?;
-        let entries = std::mem::take(data.entries.get_mut());
-        Some(entries.into_values().collect())
+    /// Moves the lists and maps in it to `values`, if this is the only reference to the map.
+    pub(super) fn move_nested(self, values: &mut Vec<Value>) {
+        if let Some(mut data) = Rc::into_inner(self.data) {
+            let entries = std::mem::take(data.entries.get_mut()).into_values();
+            values.extend(entries.filter(Value::holds_values));
+        }
     }
 
     /// Checks whether both are the same map in memory.

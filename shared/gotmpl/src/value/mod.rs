@@ -182,12 +182,11 @@ impl Value {
 /// stack is deep enough for that.
 fn dismantle(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
-        let inner = match value {
-            Value::List(list) => list.into_items(),
-            Value::Map(map) => map.into_values(),
-            _ => None,
-        };
-        values.extend(inner.into_iter().flatten());
+        match value {
+            Value::List(list) => list.move_nested(&mut values),
+            Value::Map(map) => map.move_nested(&mut values),
+            _ => {}
+        }
     }
 }
 

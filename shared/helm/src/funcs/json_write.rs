@@ -73,10 +73,10 @@ impl Writer {
                 self.out.push('"');
             }
             Value::List(list) if list.is_nil() => self.out.push_str("null"),
-            Value::List(list) => self.list(exec, &list.items().clone(), depth)?,
+            Value::List(list) => self.list(exec, &list.items(), depth)?,
             Value::Map(map) if map.is_nil() => self.out.push_str("null"),
             Value::Map(map) => {
-                let entries = map.pairs();
+                let entries = map.entries();
                 self.object(exec, entries.iter().map(|(k, v)| (&**k, v)), depth)?;
             }
             Value::Object(object) => match (object.json_fields(), object.json()) {

@@ -11,6 +11,7 @@ use crate::declare::declare;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::FieldSpec;
 use crate::resid::{Gvk, GvkFilter};
+use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
 
 declare! {
@@ -55,10 +56,26 @@ impl Config {
     /// Sorts the fields in kustomize's order: by kind of object.
     pub fn sort(&mut self) {
         for list in self.lists_mut() {
-            list.sort_by_cached_key(|spec| order(spec.gvk.as_gvk()));
+            list.sort_by(|a, b| order(a.gvk.as_gvk(), b.gvk.as_gvk()));
         }
         self.name_reference
-            .sort_by_cached_key(|references| order(references.target.as_gvk()));
+            .sort_by(|a, b| order(a.target.as_gvk(), b.target.as_gvk()));
+    }
+
+    fn lists(&self) -> [&Vec<FieldSpec>; 11] {
+        [
+            &self.name_prefix,
+            &self.name_suffix,
+            &self.namespace,
+            &self.common_labels,
+            &self.labels,
+            &self.template_labels,
+            &self.volume_claim_template_labels,
+            &self.common_annotations,
+            &self.var_reference,
+            &self.images,
+            &self.replicas,
+        ]
     }
 
     fn lists_mut(&mut self) -> [&mut Vec<FieldSpec>; 11] {
@@ -82,8 +99,7 @@ impl Config {
     /// # Errors
     /// The same field with and without `create`.
     pub fn merge(&mut self, other: &Config, budget: &Budget) -> Result<(), Error> {
-        let mut other = other.clone();
-        for (mine, theirs) in self.lists_mut().into_iter().zip(other.lists_mut()) {
+        for (mine, theirs) in self.lists_mut().into_iter().zip(other.lists()) {
             merge_all(mine, theirs, budget)?;
         }
         for references in &other.name_reference {
@@ -203,18 +219,23 @@ pub(crate) const LAST: [&str; 2] = [
     "ValidatingWebhookConfiguration",
 ];
 
+/// Compares two kinds in kustomize's order of field paths.
+fn order(a: Gvk<'_>, b: Gvk<'_>) -> Ordering {
+    let places = place(a.kind).cmp(&place(b.kind));
+    places.then_with(|| a.cmp_sort_key(b))
+}
+
 /// Returns the rank of a kind: negative for those that come first, positive for those that come
 /// last.
-fn order(gvk: Gvk<'_>) -> (isize, String) {
+fn place(kind: &str) -> isize {
     let at = |list: &[&str]| {
         list.iter()
-            .position(|kind| *kind == gvk.kind)
+            .position(|listed| *listed == kind)
             .and_then(|at| isize::try_from(at).ok())
     };
-    let place = match (at(&FIRST), at(&LAST)) {
+    match (at(&FIRST), at(&LAST)) {
         (Some(at), _) => at - 22,
         (None, Some(at)) => 1 + at,
         (None, None) => 0,
-    };
-    (place, gvk.sort_key())
+    }
 }

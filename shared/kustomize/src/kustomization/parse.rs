@@ -91,12 +91,12 @@ where
         strict,
         coerce: true,
     };
-    let value = normalize(value, &T::TYPE, "", mode)?;
+    let value = normalize(value, &T::TYPE, mode)?;
     Ok(serde_json::from_value(value)?)
 }
 
 fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
-    normalize(document, &Kustomization::TYPE, "", mode)
+    normalize(document, &Kustomization::TYPE, mode)
         .map_err(|error| ErrorKind::Kustomization(error.to_string()).into())
 }
 

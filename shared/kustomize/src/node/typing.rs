@@ -1,7 +1,7 @@
 //! The types of unquoted scalars.
 
 use super::Tag;
-use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlErrorKind};
+use driftless_manifest::yaml::{self, Dialect, NodeKind, YamlErrorKind};
 use serde_json::Value;
 
 /// The maximal bytes of a string that is parsed to see whether it would be a string without quotes.
@@ -9,32 +9,20 @@ const MAX_READ: usize = 64 << 10;
 
 /// Returns the tag of an unquoted scalar.
 pub(crate) fn resolve(text: &str) -> Tag {
-    if !could_be_typed(text) {
+    let is_long_word = text.len() > "false".len() && text.starts_with(|c: char| c.is_alphabetic());
+    if is_long_word || !could_be_typed(text) {
         return Tag::Str;
     }
-    match yaml::node_to_value(&plain(text), "", Dialect::V3) {
-        Ok(Value::Null) => Tag::Null,
-        Ok(Value::Bool(_)) => Tag::Bool,
-        Ok(Value::Number(_)) if is_float_text(text) => Tag::Float,
-        Ok(Value::Number(_)) => Tag::Int,
-        Ok(Value::String(value)) if value == text => Tag::Str,
-        Ok(Value::String(_)) => Tag::Time,
+    match yaml::plain_to_value(text, Dialect::V3) {
+        Some(Value::Null) => Tag::Null,
+        Some(Value::Bool(_)) => Tag::Bool,
+        Some(Value::Number(_)) if is_float_text(text) => Tag::Float,
+        Some(Value::Number(_)) => Tag::Int,
+        Some(Value::String(value)) if value == text => Tag::Str,
+        Some(Value::String(_)) => Tag::Time,
         // Infinity: a number until it is printed, which fails.
-        Err(_) => Tag::Float,
-        Ok(_) => Tag::Str,
-    }
-}
-
-/// Creates an unquoted scalar.
-pub(super) fn plain(text: &str) -> yaml::Node {
-    yaml::Node {
-        line: 1,
-        column: 1,
-        tag: None,
-        kind: NodeKind::Scalar {
-            text: text.to_owned(),
-            style: ScalarStyle::Plain,
-        },
+        None => Tag::Float,
+        Some(_) => Tag::Str,
     }
 }
 

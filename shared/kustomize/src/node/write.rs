@@ -1,6 +1,5 @@
 //! The conversion of nodes to JSON values and YAML.
 
-use super::typing::plain;
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
@@ -170,7 +169,7 @@ fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
         let reason = "a value was replaced by one of another type: quote the value in the target, or the source";
         return Err(ErrorKind::Object(reason.to_owned()).into());
     }
-    let value = yaml::node_to_value(&plain(text), "", Dialect::V3).map_err(|_| {
+    let value = yaml::plain_to_value(text, Dialect::V3).ok_or_else(|| {
         ErrorKind::Object("infinity or not-a-number, which JSON cannot hold".to_owned())
     })?;
     Ok(match value {

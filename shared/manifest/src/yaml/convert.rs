@@ -27,6 +27,29 @@ pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value,
     document(node, dialect).map_err(|fault| fault.in_file(file))
 }
 
+/// Converts the string of an unquoted scalar without a tag like [`node_to_value`]; `None` if it is
+/// infinite or not a number.
+pub fn plain_to_value(text: &str, dialect: Dialect) -> Option<Value> {
+    Some(match resolve(text, dialect) {
+        Resolved::Null => Value::Null,
+        Resolved::Bool(b) => Value::Bool(b),
+        Resolved::Int(i) => Value::Number(i.into()),
+        Resolved::Uint(u) => Value::Number(u.into()),
+        Resolved::Float(f) => Value::Number(number::json_number(f)?),
+        Resolved::Timestamp => Value::String(timestamp(text, dialect)),
+        Resolved::Str => Value::String(text.to_owned()),
+    })
+}
+
+/// Formats a timestamp: v3 reads it as a time, and v2 as a string.
+fn timestamp(text: &str, dialect: Dialect) -> String {
+    let time = match dialect {
+        Dialect::V2 => None,
+        Dialect::V3 => time::parse(text),
+    };
+    time.map_or_else(|| text.to_owned(), |time| time.rfc3339())
+}
+
 fn document(node: &Node, dialect: Dialect) -> Result<Value, LocatedError> {
     match &node.kind {
         NodeKind::Map(pairs) => mapping(pairs, Keys::of_document(dialect)).map(Value::Object),
@@ -167,9 +190,9 @@ fn scalar(
             Some(n) => Ok(Value::Number(n)),
             None => Err(fault(node, YamlErrorKind::NotFinite)),
         },
-        Resolved::Timestamp if dialect == Dialect::V3 => Ok(Value::String(
-            time::parse(text).map_or_else(|| text.to_owned(), |t| t.rfc3339()),
-        )),
+        Resolved::Timestamp if dialect == Dialect::V3 => {
+            Ok(Value::String(timestamp(text, dialect)))
+        }
         Resolved::Str | Resolved::Timestamp => match binary(node, text)? {
             Some(decoded) => Ok(Value::String(decoded)),
             None => Ok(Value::String(text.to_owned())),

@@ -16,7 +16,7 @@ mod resolve;
 mod scan;
 mod time;
 
-pub use convert::{documents, documents_within, node_to_value};
+pub use convert::{documents, documents_within, node_to_value, plain_to_value};
 pub use emit::{Document, View, to_string, write};
 pub use error::{Budget, YamlError, YamlErrorKind};
 pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};

@@ -87,6 +87,8 @@ pub(crate) struct Scanner<'t> {
     tokens: VecDeque<(Token<'t>, Mark)>,
     /// The number of tokens that were taken out of the queue.
     taken: usize,
+    /// True if the head of the queue is known to be the next token.
+    ready: bool,
     /// One key for the block context, and one for each open `[` and `{`.
     keys: Vec<SimpleKey>,
     key_allowed: bool,
@@ -109,6 +111,7 @@ impl<'t> Scanner<'t> {
             mark,
             tokens: VecDeque::new(),
             taken: 0,
+            ready: false,
             keys: vec![SimpleKey {
                 possible: false,
                 required: false,
@@ -130,8 +133,8 @@ impl<'t> Scanner<'t> {
 
     /// Returns the next token; after the end of the stream, always that end.
     pub(crate) fn peek(&mut self) -> Scan<(&Token<'t>, Mark)> {
-        while !self.ended && self.needs_more()? {
-            self.fetch()?;
+        if !self.ready {
+            self.make_ready()?;
         }
         let mark = self.mark;
         Ok(self
@@ -140,10 +143,19 @@ impl<'t> Scanner<'t> {
             .map_or((&Token::StreamEnd, mark), |(token, mark)| (token, *mark)))
     }
 
+    fn make_ready(&mut self) -> Scan<()> {
+        while !self.ended && self.needs_more()? {
+            self.fetch()?;
+        }
+        self.ready = true;
+        Ok(())
+    }
+
     /// Takes the token that [`peek`](Self::peek) returned.
     pub(crate) fn take(&mut self) -> Option<(Token<'t>, Mark)> {
         let token = self.tokens.pop_front()?;
         self.taken += 1;
+        self.ready = false;
         Some(token)
     }
 
