@@ -60,8 +60,8 @@ pub struct TaskOptions<'a> {
 }
 
 impl BackgroundTasks {
-    /// Starts the workers, the timer, which sweeps every registered hub now and after each interval,
-    /// and the watches of the hubs. `queue` is the receiving end of the queue of `ports`.
+    /// Starts the workers, the timer, which sweeps every registered hub now and after each
+    /// interval, and the watches of the hubs. `queue` is the receiving end of the queue of `ports`.
     pub fn start(ports: Ports, queue: LocalQueue, options: &TaskOptions<'_>) -> Self {
         let metrics = Metrics::new(options.object_metrics);
         let state = Arc::new(ServerState {
@@ -185,7 +185,7 @@ impl ServerState {
     /// Returns the metrics of the process, in Prometheus's text format.
     ///
     /// # Errors
-    /// Fails if the text cannot be written.
+    /// A metric cannot be formatted.
     pub(crate) async fn rendered_metrics(&self) -> std::result::Result<String, std::fmt::Error> {
         let known = match self.metrics.has_objects() {
             true => known_objects(&self.ports).await,

@@ -1,5 +1,5 @@
-//! The metrics of `driftless serve --object-metrics` on a real API server: each query of the Grafana
-//! dashboard in `infra/grafana` has an answer by Prometheus's own engine, and so have those of Flux's.
+//! The metrics of `driftless serve --object-metrics` on a real API server: Prometheus's own engine
+//! answers each query of the Grafana dashboard in `infra/grafana`, and those of Flux's dashboard.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::github::{Change, GitHub};

@@ -232,7 +232,7 @@ fn serve_starts_with_the_arguments_and_the_login_of_the_chart() {
         serve
             .get("/metrics")
             .text()
-            .contains("driftless_steps_total")
+            .contains("driftless_queue_length")
     );
     assert!(home.path().join("state/lock").is_file());
     let user = "system:serviceaccount:driftless:gitops-driftless";

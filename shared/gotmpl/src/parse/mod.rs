@@ -29,7 +29,7 @@ pub(crate) struct Parsed {
     pub trees: Vec<Arc<Tree>>,
     /// The number of its tokens.
     pub tokens: usize,
-    /// True if it defines a template of its own name, which may replace the tree of the source.
+    /// True if it defines a template with its name, which may replace the tree of the source.
     defines_itself: bool,
 }
 

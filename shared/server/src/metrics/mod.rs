@@ -197,8 +197,11 @@ impl Metrics {
         self.sweeps.get_or_create_owned(&labels).inc();
     }
 
-    /// Renders all metrics for `GET /metrics`. `known` are the Flux objects of each hub: objects that
-    /// are not among them have been deleted, and lose their metrics.
+    /// Renders all metrics for `GET /metrics`. `known` are the Flux objects of each hub: objects
+    /// that are not among them have been deleted, and lose their metrics.
+    ///
+    /// # Errors
+    /// A metric cannot be formatted.
     pub(crate) fn render(
         &self,
         queue: usize,
@@ -260,7 +263,7 @@ mod tests {
         metrics.step(&request, result, Duration::from_millis(millis));
     }
 
-    fn known(name: &str) -> (String, ObjectRef, Object) {
+    fn listed(name: &str) -> (String, ObjectRef, Object) {
         let object = json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
             "kind": "Kustomization",
@@ -318,13 +321,13 @@ mod tests {
         step(&metrics, "web", "skipped", 500);
         let before = metrics.render(0, &[]).unwrap();
         assert!(before.contains("name=\"deleted\""), "{before}");
-        let text = metrics.render(0, &[known("web")]).unwrap();
+        let text = metrics.render(0, &[listed("web")]).unwrap();
         let object = "kind=\"Kustomization\",name=\"web\",namespace=\"apps\",hub=\"default\"";
         check(
             &text,
             &[
                 &format!("gotk_reconcile_duration_seconds_count{{{object}}} 1"),
-                &format!("gotk_reconcile_duration_seconds_bucket{{le=\"0.01\",{object}}} 0"),
+                &format!("gotk_reconcile_duration_seconds_bucket{{{object},le=\"0.01\"}} 0"),
                 "gotk_resource_info{customresource_group=\"kustomize.toolkit.fluxcd.io\",\
                  customresource_kind=\"Kustomization\",customresource_version=\"v1\",hub=\"default\",\
                  name=\"web\",exported_namespace=\"apps\",ready=\"False\",suspended=\"true\",\
