@@ -6,11 +6,9 @@ use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
-use driftless_flux::ObjectRef;
 use driftless_kernel::context::Outcome;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{ErrorKind, PortError, Ports, Queue as _, Request, Result};
-use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -237,7 +235,7 @@ fn owners(ports: &Ports) -> BoxFuture<'_, Result<Vec<capsule::Report>>> {
 /// Boxes the future that reads the known objects.
 fn known_objects(
     ports: &Ports,
-) -> BoxFuture<'_, std::result::Result<Vec<(String, ObjectRef, Object)>, Failure>> {
+) -> BoxFuture<'_, std::result::Result<sweep::KnownObjects, Failure>> {
     Box::pin(sweep::known_objects(ports))
 }
 

@@ -102,12 +102,15 @@ pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
     Ok(sweep_all(ports, hub::names(ports).await?).await)
 }
 
+/// Flux objects, each with the name of its hub.
+pub type KnownObjects = Vec<(String, ObjectRef, Object)>;
+
 /// Returns the Flux objects of all hubs, with the names of these, as the last sweep of this process
 /// has read them.
 ///
 /// # Errors
 /// The registry cannot be read, or a hub does not answer.
-pub async fn known_objects(ports: &Ports) -> Result<Vec<(String, ObjectRef, Object)>, Failure> {
+pub async fn known_objects(ports: &Ports) -> Result<KnownObjects, Failure> {
     let mut known = Vec::new();
     let names = hub::names(ports).await;
     let names = names.map_err(|error| Failure::port(reason::FAILED, &error))?;
