@@ -362,14 +362,18 @@ pub struct Decryption {
 }
 
 /// A reference to an object in the same namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 pub struct LocalRef {
     /// The name of the object.
     pub name: String,
 }
 
 /// A reference to a remote cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.configMapRef) || has(self.secretRef)",
@@ -387,7 +391,9 @@ pub struct KubeConfigRef {
 }
 
 /// A reference to a key of a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 pub struct SecretKeyRef {
     /// The name of the Secret.
     pub name: String,

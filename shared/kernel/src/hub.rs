@@ -334,6 +334,19 @@ impl Hub {
         })
     }
 
+    /// Returns the resource of a kind like [`resource`](Self::resource), or nothing if the hub does
+    /// not serve the kind.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn served(&self, kind: FluxKind) -> Result<Option<Resource>> {
+        match self.resource(kind).await {
+            Ok(resource) => Ok(Some(resource)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads a Flux object; returns nothing if it does not exist.
     ///
     /// # Errors
@@ -348,10 +361,9 @@ impl Hub {
     /// # Errors
     /// The cluster's.
     pub async fn list(&self, kind: FluxKind) -> Result<Vec<Object>> {
-        match self.resource(kind).await {
-            Ok(resource) => self.cluster.list(&ListRequest::all(&resource)).await,
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
+        match self.served(kind).await? {
+            Some(resource) => self.cluster.list(&ListRequest::all(&resource)).await,
+            None => Ok(Vec::new()),
         }
     }
 }

@@ -50,10 +50,8 @@ pub async fn flux_objects(
     hub: &Hub,
     kind: FluxKind,
 ) -> Result<Vec<(ObjectRef, Object)>> {
-    let resource = match hub.resource(kind).await {
-        Ok(resource) => resource,
-        Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+    let Some(resource) = hub.served(kind).await? else {
+        return Ok(Vec::new());
     };
     let access = flux_access(hub);
     let document = |object: Object| object.into_value().to_string();
@@ -78,10 +76,8 @@ pub async fn known_flux_objects(
     hub: &Hub,
     kind: FluxKind,
 ) -> Result<Vec<(ObjectRef, Object)>> {
-    let resource = match hub.resource(kind).await {
-        Ok(resource) => resource,
-        Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+    let Some(resource) = hub.served(kind).await? else {
+        return Ok(Vec::new());
     };
     let known = ports.watches.get(&key(&flux_access(hub), &resource, ""));
     Ok(known.map_or_else(Vec::new, |known| parsed(&known.values)))

@@ -5,12 +5,13 @@ use super::{cluster_watch, drifted_objects};
 use driftless_flux::{FluxKind, KubeConfigRef, ObjectRef, is_suspended, kustomization_of};
 use driftless_helmrelease::{OWNER_NAME, OWNER_NAMESPACE};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::hub;
+use driftless_kernel::hub::{self, Hub};
 use driftless_kernel::ports::{Cluster, FollowRequest, Following, Ports};
 use driftless_kernel::schedule::read_record;
 use driftless_kernel::target::{self, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use driftless_plans::apply::fingerprint::fingerprint;
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,41 +32,32 @@ pub struct Watched {
 pub struct WatchedCluster {
     /// The namespace of the owner; empty for the hub.
     namespace: String,
-    /// `spec.kubeConfig` as JSON; empty for the hub.
-    kube_config: String,
-}
-
-impl WatchedCluster {
-    fn of(object: &Object) -> Self {
-        let reference = object.pointer("/spec/kubeConfig");
-        match reference.filter(|reference| !reference.is_null()) {
-            None => Self::default(),
-            Some(reference) => Self {
-                namespace: object.namespace().to_owned(),
-                kube_config: reference.to_string(),
-            },
-        }
-    }
-
-    /// Connects as the identity of the hub or of the kubeconfig, as the sweep does.
-    async fn connect(&self, ports: &Ports, hub: &str) -> Result<Arc<dyn Cluster>, Failure> {
-        let hub = hub::connect(ports, hub).await?;
-        let place = Place {
-            namespace: &self.namespace,
-            kube_config: serde_json::from_str(&self.kube_config).ok(),
-        };
-        Ok(target::open(ports, &hub, &place, None).await?.cluster)
-    }
-}
-
-struct Place<'a> {
-    namespace: &'a str,
+    /// `spec.kubeConfig`; `None` for the hub.
     kube_config: Option<KubeConfigRef>,
 }
 
-impl TargetsCluster for Place<'_> {
+impl WatchedCluster {
+    /// Returns the cluster of an object; `None` if its `spec.kubeConfig` cannot be parsed.
+    fn of(object: &Object) -> Option<Self> {
+        let reference = object.pointer("/spec/kubeConfig");
+        let Some(reference) = reference.filter(|reference| !reference.is_null()) else {
+            return Some(Self::default());
+        };
+        Some(Self {
+            namespace: object.namespace().to_owned(),
+            kube_config: Some(KubeConfigRef::deserialize(reference).ok()?),
+        })
+    }
+
+    /// Connects as the identity of the hub or of the kubeconfig, as the sweep does.
+    async fn connect(&self, ports: &Ports, hub: &Hub) -> Result<Arc<dyn Cluster>, Failure> {
+        Ok(target::open(ports, hub, self, None).await?.cluster)
+    }
+}
+
+impl TargetsCluster for WatchedCluster {
     fn namespace(&self) -> &str {
-        self.namespace
+        &self.namespace
     }
 
     fn kube_config(&self) -> Option<&KubeConfigRef> {
@@ -77,7 +69,8 @@ impl TargetsCluster for Place<'_> {
     }
 }
 
-/// Returns what is watched for an object: the kinds of its inventory, if it detects drift.
+/// Returns what is watched for an object: the kinds of its inventory, if it detects drift and its
+/// cluster is known.
 pub fn watched(object: &Object) -> BTreeSet<Watched> {
     let owner = match ObjectRef::of(object).map(|id| id.kind) {
         Some(owner @ FluxKind::Kustomization) => owner,
@@ -87,7 +80,9 @@ pub fn watched(object: &Object) -> BTreeSet<Watched> {
     if is_suspended(object) {
         return BTreeSet::new();
     }
-    let cluster = WatchedCluster::of(object);
+    let Some(cluster) = WatchedCluster::of(object) else {
+        return BTreeSet::new();
+    };
     let entries = object.pointer("/status/inventory/entries");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();
     let kinds: BTreeSet<Gvk> = entries.filter_map(kind).collect();
@@ -121,7 +116,7 @@ impl Watched {
     ///
     /// # Errors
     /// The cluster cannot be reached.
-    pub async fn follow(&self, ports: &Ports, hub: &str) -> Result<Option<Following>, Failure> {
+    pub async fn follow(&self, ports: &Ports, hub: &Hub) -> Result<Option<Following>, Failure> {
         let cluster = self.cluster.connect(ports, hub).await?;
         let resource = cluster.resource(&self.gvk).await?;
         let (label, _) = cluster_watch::marks(self.owner);
@@ -240,5 +235,7 @@ mod tests {
         let remote = watched(&owner("Kustomization", remote));
         assert!(hub.is_disjoint(&remote));
         assert_eq!(hub.len(), remote.len());
+        let unknown = json!({"kubeConfig": {"secretRef": "remote"}});
+        assert!(kinds(&owner("Kustomization", unknown)).is_empty());
     }
 }

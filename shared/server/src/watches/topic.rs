@@ -5,7 +5,7 @@ use driftless_core::sweep::drift_watch::Watched;
 use driftless_flux::FluxKind;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
-use driftless_kernel::ports::{ErrorKind, FollowRequest, Following, Ports};
+use driftless_kernel::ports::{FollowRequest, Following, Ports};
 use driftless_manifest::Gvk;
 use std::fmt;
 
@@ -32,31 +32,33 @@ impl Topic {
         ports: &Ports,
         name: &str,
     ) -> Result<Option<Following>, Failure> {
-        if let Self::Applied(watched) = self {
-            return watched.follow(ports, name).await;
-        }
         let hub = hub::connect(ports, name).await?;
-        let resource = match self {
-            Self::Flux(kind) => match hub.resource(*kind).await {
-                Ok(resource) => Some(resource),
-                Err(error) if error.kind == ErrorKind::NotFound => None,
-                Err(error) => return Err(error.into()),
-            },
-            Self::Reference(kind) => hub.cluster.resource(&Gvk::new("v1", kind)).await?,
-            Self::Capsule(followed) => hub.cluster.resource(&followed.gvk()).await?,
-            Self::Applied(watched) => hub.cluster.resource(&watched.gvk).await?,
+        let request = match self {
+            Self::Applied(watched) => return watched.follow(ports, &hub).await,
+            Self::Flux(kind) => hub.served(*kind).await?.map(|resource| FollowRequest {
+                is_metadata: false,
+                ..FollowRequest::metadata(resource)
+            }),
+            Self::Reference(kind) => {
+                let resource = hub.cluster.resource(&Gvk::new("v1", kind)).await?;
+                let fields = match *kind {
+                    "Secret" => NO_RELEASES,
+                    _ => "",
+                };
+                resource.map(|resource| FollowRequest {
+                    fields: fields.to_owned(),
+                    ..FollowRequest::metadata(resource)
+                })
+            }
+            Self::Capsule(followed) => {
+                let resource = hub.cluster.resource(&followed.gvk()).await?;
+                resource.map(|resource| FollowRequest {
+                    labels: followed.selector().to_owned(),
+                    ..FollowRequest::metadata(resource)
+                })
+            }
         };
-        let Some(resource) = resource else {
-            return Ok(None);
-        };
-        let mut request = FollowRequest::metadata(resource);
-        match self {
-            Self::Flux(_) => request.is_metadata = false,
-            Self::Reference("Secret") => NO_RELEASES.clone_into(&mut request.fields),
-            Self::Capsule(followed) => followed.selector().clone_into(&mut request.labels),
-            Self::Reference(_) | Self::Applied(_) => {}
-        }
-        Ok(Some(hub.cluster.follow(&request)))
+        Ok(request.map(|request| hub.cluster.follow(&request)))
     }
 }
 
