@@ -12,7 +12,7 @@ use driftless_flux::{
 };
 use driftless_helmrelease::HelmReleases;
 use driftless_kernel::concurrent;
-use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, step_fuel};
+use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome, Recorder, events, step_fuel};
 use driftless_kernel::driver::drive;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
@@ -28,7 +28,6 @@ use futures::FutureExt as _;
 use futures::future::join;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Revisions that are moved concurrently.
@@ -106,10 +105,7 @@ async fn listed(
     let hub = hub::connect(ports, &request.hub).await?;
     let alerts = async {
         match ports.notifiers.is_used() {
-            true => match ports.watches.alerts(&request.hub) {
-                Some(alerts) => Some(alerts),
-                None => hub.list(FluxKind::Alert).await.ok().map(Arc::new),
-            },
+            true => events::alerts(ports, &hub).await.ok(),
             false => None,
         }
     };

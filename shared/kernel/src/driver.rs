@@ -248,7 +248,7 @@ async fn finish<R: Reconciler>(
         status::update(context, object, now, &before, R::CONTROLLER).await?;
     }
     if changed.iter().any(|id| id.kind == FluxKind::Alert) {
-        context.events.has_changed_alerts();
+        context.events.note_changed_alerts();
     }
     context.send_events(object, R::CONTROLLER).await;
     let requests = changed

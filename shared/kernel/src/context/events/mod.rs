@@ -9,15 +9,18 @@ pub mod push;
 pub use matching::{MAX_PATTERNS, is_foreign, is_source, pattern, selects};
 
 use super::Context;
+use crate::hub::Hub;
 use crate::journal;
 use crate::ports::{Alerts, PortError, Ports, Request};
 use async_trait::async_trait;
-use driftless_flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
+use driftless_flux::{
+    EVENT_GROUP, FluxEvent, FluxKind, InvolvedObject, Severity, rfc3339, shorten,
+};
 use driftless_manifest::Object;
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest message of an event, in bytes, as in Flux's API of events.
@@ -69,6 +72,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the Alerts of a hub: those that a watch has seen, else those of a LIST.
+///
+/// # Errors
+/// The cluster's.
+pub async fn alerts(ports: &Ports, hub: &Hub) -> Result<Alerts, PortError> {
+    match ports.watches.alerts(&hub.settings.name) {
+        Some(alerts) => Ok(alerts),
+        None => listed_alerts(hub).await,
+    }
+}
+
+async fn listed_alerts(hub: &Hub) -> Result<Alerts, PortError> {
+    Ok(Arc::new(hub.list(FluxKind::Alert).await?))
+}
+
 impl Recorder {
     /// Returns an empty recorder. Without `alerts`, the Alerts are read when events are sent.
     pub fn with_alerts(alerts: Option<Alerts>) -> Self {
@@ -78,17 +96,20 @@ impl Recorder {
         }
     }
 
-    /// Lets the events of the step list the Alerts, because the step has changed some.
-    pub fn has_changed_alerts(&self) {
+    /// Notes that the step has changed Alerts, so that its events list them.
+    pub fn note_changed_alerts(&self) {
         self.has_changed_alerts.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the Alerts of a hub, if they need not be listed.
-    fn known_alerts(&self, ports: &Ports, hub: &str) -> Option<Alerts> {
+    /// Returns the Alerts of the step's hub.
+    async fn alerts(&self, context: &Context<'_>) -> Result<Alerts, PortError> {
         if self.has_changed_alerts.load(Ordering::Relaxed) {
-            return None;
+            return listed_alerts(&context.hub).await;
         }
-        self.alerts.clone().or_else(|| ports.watches.alerts(hub))
+        match &self.alerts {
+            Some(alerts) => Ok(alerts.clone()),
+            None => alerts(context.ports, &context.hub).await,
+        }
     }
 
     /// Records an event about a revision, which may be empty.

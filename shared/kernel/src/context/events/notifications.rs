@@ -9,10 +9,9 @@ use super::{Sink, lock, matching};
 use crate::context::Context;
 use crate::ports::{Cause, PortError};
 use async_trait::async_trait;
-use driftless_flux::{Alert, AlertOptions, FluxEvent, FluxKind, ObjectRef, Severity};
+use driftless_flux::{Alert, AlertOptions, FluxEvent, ObjectRef, Severity};
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The time after the first event of a push at which the Provider checks whether it has landed.
@@ -40,17 +39,14 @@ impl Sink for Alerts {
         {
             return Ok(());
         }
-        let (hub, settings) = (&context.hub, &context.hub.settings);
+        let settings = &context.hub.settings;
         let mut requests = BTreeMap::new();
         let mut request = |object: &ObjectRef, after: Duration| {
             let known = requests.entry(object.clone()).or_insert(after);
             *known = after.min(*known);
         };
         let (mut pushes, mut separate) = (BTreeMap::new(), Vec::new());
-        let alerts = match context.events.known_alerts(context.ports, &settings.name) {
-            Some(alerts) => alerts,
-            None => Arc::new(hub.list(FluxKind::Alert).await?),
-        };
+        let alerts = context.events.alerts(context).await?;
         for alert in alerts.iter().cloned() {
             // The step of an Alert that cannot be parsed reports that.
             let Ok(alert) = Alert::from_object(alert) else {
