@@ -7,7 +7,6 @@ use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
 use driftless_kernel::context::Outcome;
-use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{ErrorKind, PortError, Ports, Queue as _, Request, Result};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -186,7 +185,7 @@ impl ServerState {
     /// A metric cannot be formatted.
     pub(crate) async fn rendered_metrics(&self) -> std::result::Result<String, std::fmt::Error> {
         let known = match self.metrics.has_objects() {
-            true => known_objects(&self.ports).await,
+            true => sweep::known_objects(&self.ports).await,
             false => Ok(Vec::new()),
         };
         let known = known.unwrap_or_else(|failure| {
@@ -230,13 +229,6 @@ fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outco
 /// Boxes the future of the Capsule step.
 fn owners(ports: &Ports) -> BoxFuture<'_, Result<Vec<capsule::Report>>> {
     Box::pin(capsule::run(ports))
-}
-
-/// Boxes the future that reads the known objects.
-fn known_objects(
-    ports: &Ports,
-) -> BoxFuture<'_, std::result::Result<sweep::KnownObjects, Failure>> {
-    Box::pin(sweep::known_objects(ports))
 }
 
 /// Boxes the future of the sweep.

@@ -1,11 +1,15 @@
 //! One watch of a hub or a remote cluster, which is started again after each failure.
 
+use super::polling;
 use super::topic::Topic;
+use super::wanted::Wanted;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{ErrorKind, FollowEvent, PortError, Ports};
 use futures::StreamExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// The delay before a watch is started again; it doubles for each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -26,8 +30,45 @@ pub(super) enum Message {
     Unsupported(Topic),
 }
 
+/// The watches of a hub, which end with this value.
+pub(super) struct Followers {
+    ports: Ports,
+    hub: String,
+    sender: Sender<Message>,
+    tasks: JoinSet<()>,
+}
+
+impl Followers {
+    /// Returns no watches. Those that are started send their messages to `sender`.
+    pub(super) fn new(ports: Ports, hub: String, sender: Sender<Message>) -> Self {
+        Self {
+            ports,
+            hub,
+            sender,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Starts the watch of a topic.
+    pub(super) fn follow(&mut self, topic: Topic) -> AbortHandle {
+        let (ports, hub, sender) = (self.ports.clone(), self.hub.clone(), self.sender.clone());
+        self.tasks.spawn(follow(ports, hub, topic, sender))
+    }
+
+    /// Reads the hub repeatedly, because it cannot be watched.
+    pub(super) fn poll(&mut self, wanted: Arc<Wanted>) {
+        let (ports, hub) = (self.ports.clone(), self.hub.clone());
+        self.tasks.spawn(polling::poll(ports, hub, wanted));
+    }
+
+    /// Waits until a watch has ended; `None` if nothing is watched.
+    pub(super) async fn join_next(&mut self) -> Option<()> {
+        self.tasks.join_next().await.map(|_| ())
+    }
+}
+
 /// Sends the events of a topic until the receiver is gone.
-pub(super) async fn follow(ports: Ports, hub: String, topic: Topic, sender: Sender<Message>) {
+async fn follow(ports: Ports, hub: String, topic: Topic, sender: Sender<Message>) {
     let mut follower = Follower {
         hub,
         topic,

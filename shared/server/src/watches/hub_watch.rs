@@ -5,20 +5,19 @@ use super::alerts::Alerts;
 use super::applied_objects::AppliedObjects;
 use super::corrections::{Corrections, Live};
 use super::flux_objects::FluxObjects;
-use super::follower::{self, Message};
-use super::polling;
+use super::follower::{Followers, Message};
 use super::references::References;
 use super::topic::Topic;
 use super::wanted::Wanted;
-use driftless_core::sweep::drift_watch::{self, DriftCheck, Watched};
+use driftless_core::sweep::drift_watch::{self, DriftCheck};
 use driftless_flux::{FluxKind, ObjectRef, REFERENCE_KINDS};
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
 use driftless_kernel::ports::{Cause, FollowEvent, Ports, Request};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// The events that wait at most: a watch that sends more waits itself.
@@ -41,9 +40,8 @@ pub(super) struct HubWatch {
     /// The time of the sweep after first LISTs.
     sweep: Option<Instant>,
     is_polled: bool,
-    tasks: JoinSet<()>,
+    followers: Followers,
     checks: JoinSet<(ObjectRef, Live, Result<DriftCheck, Failure>)>,
-    sender: Sender<Message>,
     events: Receiver<Message>,
 }
 
@@ -51,6 +49,7 @@ impl HubWatch {
     pub(super) fn new(ports: Ports, hub: String, wanted: Arc<Wanted>, drift: bool) -> Self {
         let (sender, events) = mpsc::channel(CHANNEL);
         Self {
+            followers: Followers::new(ports.clone(), hub.clone(), sender),
             ports,
             hub,
             wanted,
@@ -63,9 +62,7 @@ impl HubWatch {
             corrections: Corrections::default(),
             sweep: None,
             is_polled: false,
-            tasks: JoinSet::new(),
             checks: JoinSet::new(),
-            sender,
             events,
         }
     }
@@ -80,7 +77,7 @@ impl HubWatch {
         let topics = topics.chain(REFERENCE_KINDS.into_iter().map(Topic::Reference));
         let accounts = self.accounts.all().cloned().map(Topic::Capsule);
         for topic in topics.chain(accounts).collect::<Vec<_>>() {
-            self.follow(topic);
+            self.followers.follow(topic);
         }
         loop {
             let due = [self.sweep, self.corrections.next()];
@@ -91,16 +88,10 @@ impl HubWatch {
                     self.checked(owner, live, result).await;
                 }
                 // An ended watch of applied objects.
-                Some(_) = self.tasks.join_next() => {}
+                Some(()) = self.followers.join_next() => {}
                 () = until(due) => self.due(),
             }
         }
-    }
-
-    fn follow(&mut self, topic: Topic) -> AbortHandle {
-        let (ports, hub, sender) = (self.ports.clone(), self.hub.clone(), self.sender.clone());
-        self.tasks
-            .spawn(follower::follow(ports, hub, topic, sender))
     }
 
     async fn handle(&mut self, message: Message) {
@@ -131,8 +122,7 @@ impl HubWatch {
                 let hub = &self.hub;
                 tracing::warn!(hub, "this hub cannot be watched: it is read every 2 s");
                 self.is_polled = true;
-                let (ports, wanted) = (self.ports.clone(), self.wanted.clone());
-                self.tasks.spawn(polling::poll(ports, hub.clone(), wanted));
+                self.followers.poll(self.wanted.clone());
             }
             Message::Unsupported(topic) => {
                 tracing::debug!(hub = self.hub, %topic, "left to the sweep");
@@ -154,26 +144,13 @@ impl HubWatch {
                 self.applied.remove(watched);
             }
             for watched in effect.added {
-                self.follow_applied(watched);
+                let start = |watched| self.followers.follow(Topic::Applied(watched));
+                self.applied.add(watched, start);
             }
         }
         if let Some(id) = effect.step {
             self.queue([id], &Cause::Changed).await;
         }
-    }
-
-    fn follow_applied(&mut self, watched: Watched) {
-        let (ports, hub, sender) = (&self.ports, &self.hub, &self.sender);
-        let tasks = &mut self.tasks;
-        self.applied.add(watched, |watched| {
-            let topic = Topic::Applied(watched);
-            tasks.spawn(follower::follow(
-                ports.clone(),
-                hub.clone(),
-                topic,
-                sender.clone(),
-            ))
-        });
     }
 
     /// Does what is due.
