@@ -42,6 +42,25 @@ declare! {
     }
 }
 
+/// Returns references of one kind, `&` or `&mut`, to all lists of fields, in one order.
+macro_rules! lists {
+    ($config:ident, $($reference:tt)+) => {
+        [
+            $($reference)+ $config.name_prefix,
+            $($reference)+ $config.name_suffix,
+            $($reference)+ $config.namespace,
+            $($reference)+ $config.common_labels,
+            $($reference)+ $config.labels,
+            $($reference)+ $config.template_labels,
+            $($reference)+ $config.volume_claim_template_labels,
+            $($reference)+ $config.common_annotations,
+            $($reference)+ $config.var_reference,
+            $($reference)+ $config.images,
+            $($reference)+ $config.replicas,
+        ]
+    };
+}
+
 impl Config {
     /// Returns kustomize's defaults.
     pub fn builtin() -> Arc<Self> {
@@ -63,35 +82,11 @@ impl Config {
     }
 
     fn lists(&self) -> [&Vec<FieldSpec>; 11] {
-        [
-            &self.name_prefix,
-            &self.name_suffix,
-            &self.namespace,
-            &self.common_labels,
-            &self.labels,
-            &self.template_labels,
-            &self.volume_claim_template_labels,
-            &self.common_annotations,
-            &self.var_reference,
-            &self.images,
-            &self.replicas,
-        ]
+        lists!(self, &)
     }
 
     fn lists_mut(&mut self) -> [&mut Vec<FieldSpec>; 11] {
-        [
-            &mut self.name_prefix,
-            &mut self.name_suffix,
-            &mut self.namespace,
-            &mut self.common_labels,
-            &mut self.labels,
-            &mut self.template_labels,
-            &mut self.volume_claim_template_labels,
-            &mut self.common_annotations,
-            &mut self.var_reference,
-            &mut self.images,
-            &mut self.replicas,
-        ]
+        lists!(self, &mut)
     }
 
     /// Adds the fields of another configuration.
