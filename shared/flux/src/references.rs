@@ -33,42 +33,38 @@ pub fn references(object: &Object) -> BTreeSet<Reference> {
 }
 
 fn collect(namespace: &str, value: &Value, found: &mut BTreeSet<Reference>) {
-    let mut add = |kind: &'static str, named: &Value| {
-        if let Some(name) = named["name"].as_str().filter(|name| !name.is_empty()) {
-            found.insert(Reference {
-                kind,
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            });
-        }
-    };
     let Value::Object(fields) = value else {
         for item in value.as_array().into_iter().flatten() {
             collect(namespace, item, found);
         }
         return;
     };
-    for (field, value) in fields {
-        match field.as_str() {
-            name if FREE_FIELDS.contains(&name) => continue,
-            name if name.to_ascii_lowercase().ends_with("secretref") => add("Secret", value),
-            name if name.to_ascii_lowercase().ends_with("configmapref") => add("ConfigMap", value),
-            "valuesFrom" | "substituteFrom" => {
-                for entry in value.as_array().into_iter().flatten() {
-                    let kinds = REFERENCE_KINDS.into_iter();
-                    for kind in kinds.filter(|kind| entry["kind"] == *kind) {
-                        add(kind, entry);
-                    }
-                }
+    let fields = fields.iter();
+    for (field, value) in fields.filter(|(field, _)| !FREE_FIELDS.contains(&field.as_str())) {
+        let lower = field.to_ascii_lowercase();
+        if lower.ends_with("secretref") {
+            found.extend(reference("Secret", namespace, value));
+        } else if lower.ends_with("configmapref") {
+            found.extend(reference("ConfigMap", namespace, value));
+        } else if field == "valuesFrom" || field == "substituteFrom" {
+            for entry in value.as_array().into_iter().flatten() {
+                let kinds = REFERENCE_KINDS.into_iter();
+                let mut named = kinds.filter(|kind| entry["kind"] == *kind);
+                found.extend(named.find_map(|kind| reference(kind, namespace, entry)));
             }
-            _ => {}
         }
+        collect(namespace, value, found);
     }
-    for (field, value) in fields {
-        if !FREE_FIELDS.contains(&field.as_str()) {
-            collect(namespace, value, found);
-        }
-    }
+}
+
+/// Returns the reference by a field with a `name`, which is not empty.
+fn reference(kind: &'static str, namespace: &str, field: &Value) -> Option<Reference> {
+    let name = field["name"].as_str().filter(|name| !name.is_empty())?;
+    Some(Reference {
+        kind,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
 }
 
 #[cfg(test)]

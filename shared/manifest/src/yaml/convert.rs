@@ -30,7 +30,12 @@ pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value,
 /// Converts the string of an unquoted scalar without a tag like [`node_to_value`]; `None` if it is
 /// infinite or not a number.
 pub fn plain_to_value(text: &str, dialect: Dialect) -> Option<Value> {
-    Some(match resolve(text, dialect) {
+    resolved(resolve(text, dialect), text, dialect)
+}
+
+/// Converts a scalar of this type; `None` if it is infinite or not a number.
+fn resolved(found: Resolved, text: &str, dialect: Dialect) -> Option<Value> {
+    Some(match found {
         Resolved::Null => Value::Null,
         Resolved::Bool(b) => Value::Bool(b),
         Resolved::Int(i) => Value::Number(i.into()),
@@ -181,23 +186,16 @@ fn scalar(
     style: ScalarStyle,
     dialect: Dialect,
 ) -> Result<Value, LocatedError> {
-    match typed(node, text, style, dialect)? {
-        Resolved::Null => Ok(Value::Null),
-        Resolved::Bool(b) => Ok(Value::Bool(b)),
-        Resolved::Int(i) => Ok(Value::Number(i.into())),
-        Resolved::Uint(u) => Ok(Value::Number(u.into())),
-        Resolved::Float(f) => match number::json_number(f) {
-            Some(n) => Ok(Value::Number(n)),
-            None => Err(fault(node, YamlErrorKind::NotFinite)),
-        },
-        Resolved::Timestamp if dialect == Dialect::V3 => {
-            Ok(Value::String(timestamp(text, dialect)))
-        }
-        Resolved::Str | Resolved::Timestamp => match binary(node, text)? {
-            Some(decoded) => Ok(Value::String(decoded)),
-            None => Ok(Value::String(text.to_owned())),
-        },
+    let found = typed(node, text, style, dialect)?;
+    let is_string = match found {
+        Resolved::Str => true,
+        Resolved::Timestamp => dialect == Dialect::V2,
+        _ => false,
+    };
+    if is_string && let Some(decoded) = binary(node, text)? {
+        return Ok(Value::String(decoded));
     }
+    resolved(found, text, dialect).ok_or_else(|| fault(node, YamlErrorKind::NotFinite))
 }
 
 /// Resolves the type of a scalar, by its tag, its style and its string.
