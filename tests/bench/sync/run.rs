@@ -147,6 +147,9 @@ impl<'a> Run<'a> {
         }
         self.row("requestedAt", Self::ask_all);
         if !self.options.rest.is_zero() {
+            // What the work before has changed is known to the next sweep.
+            self.system.sweep();
+            std::thread::sleep(SETTLE);
             self.row("rest", |run| {
                 std::thread::sleep(run.options.rest);
                 run.options.rest

@@ -5,16 +5,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_kernel::ports::{Access, ErrorKind, Login, PortError, Result, Token};
 use http::{HeaderValue, Uri, header};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::middleware::AuthLayer;
 use kube::client::{Body, ConfigExt};
 use kube::config::AuthInfo;
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
 use std::time::Duration;
 use tower::ServiceBuilder;
 use tower_http::decompression::Decompression;
@@ -26,6 +27,21 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The seconds after which the API server ends a request of a watch; the next one continues.
 pub const WATCH_SECONDS: u32 = 290;
 
+/// The silence of a connection after which the server is asked whether it is there.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// The time limit for the answer.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The HTTP versions that a client offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request at a time on a connection: for watches, which may be more than the streams that a
+    /// server allows on one connection (100 by default in Kubernetes 1.36).
+    Http1,
+    /// HTTP/2 if the server offers it: all requests on one connection.
+    Http2,
+}
+
 /// The value of the header `User-Agent`.
 pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 
@@ -34,7 +50,7 @@ pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// Fails if the server's URL is not https, or if certificates or keys are not valid.
 pub fn client(access: &Access) -> Result<kube::Client> {
-    of_config(&config(access)?, access)
+    of_config(&config(access)?, access, Protocol::Http2)
 }
 
 /// Creates a client for watches: an answer may be silent for as long as a watch may last.
@@ -45,12 +61,12 @@ pub fn watch_client(access: &Access) -> Result<kube::Client> {
     let mut config = config(access)?;
     let seconds = u64::from(WATCH_SECONDS) + 10;
     config.read_timeout = Some(Duration::from_secs(seconds));
-    of_config(&config, access)
+    of_config(&config, access, Protocol::Http1)
 }
 
-fn of_config(config: &kube::Config, access: &Access) -> Result<kube::Client> {
+fn of_config(config: &kube::Config, access: &Access, protocol: Protocol) -> Result<kube::Client> {
     // kube's message may quote the input, which holds keys.
-    assemble(config, None, access.allow_local)
+    assemble(config, None, access.allow_local, protocol)
         .map_err(|_| refusal(access, "the certificates or keys cannot be used for TLS"))
 }
 
@@ -132,6 +148,7 @@ pub fn assemble(
     config: &kube::Config,
     auth: Option<AuthLayer>,
     allow_local: bool,
+    protocol: Protocol,
 ) -> kube::Result<kube::Client> {
     // The library panics without a default provider in the process. An already installed provider
     // is kept.
@@ -142,8 +159,7 @@ pub fn assemble(
     });
     let mut sockets = HttpConnector::new_with_resolver(names);
     sockets.enforce_http(false);
-    let mut connector =
-        TimeoutConnector::new(config.rustls_https_connector_with_connector(sockets)?);
+    let mut connector = TimeoutConnector::new(https(config, sockets, protocol)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -153,8 +169,35 @@ pub fn assemble(
         .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(tower::BoxError::from)
-        .service(Client::builder(TokioExecutor::new()).build(connector));
+        .service(
+            Client::builder(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .http2_adaptive_window(true)
+                .http2_keep_alive_interval(PING_INTERVAL)
+                .http2_keep_alive_timeout(PING_TIMEOUT)
+                .build(connector),
+        );
     Ok(client_of(service))
+}
+
+/// Adds TLS to sockets, with the protocol that the server chooses from those that are allowed.
+fn https<S>(
+    config: &kube::Config,
+    sockets: S,
+    protocol: Protocol,
+) -> kube::Result<HttpsConnector<S>> {
+    let mut builder = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http();
+    if let Some(name) = config.tls_server_name.clone() {
+        let name = ServerName::try_from(name);
+        let name = name.map_err(|error| kube::Error::Service(Box::new(error)))?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(match protocol {
+        Protocol::Http1 => builder.enable_http1().wrap_connector(sockets),
+        Protocol::Http2 => builder.enable_all_versions().wrap_connector(sockets),
+    })
 }
 
 /// Returns kube's client of an HTTP service. It asks for compressed answers, as client-go does: API
@@ -184,4 +227,56 @@ fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
         .collect::<Result<_, _>>()
         .ok()?;
     (!all.is_empty()).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::client::Body;
+    use rustls_pki_types::PrivateKeyDer;
+    use std::sync::Arc;
+    use tokio::net::TcpListener;
+
+    /// Returns the protocol that a server with HTTP/2 and HTTP/1.1 and a client agree on.
+    async fn negotiated(create: fn(&Access) -> Result<kube::Client>) -> Option<Vec<u8>> {
+        let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let key = own.signing_key.serialize_pem();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![own.cert.der().clone()], key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepted = tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let stream = acceptor.accept(socket).await.unwrap();
+            stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)
+        });
+        let access = Access {
+            server: format!("https://{address}"),
+            certificate_authority: Some(own.cert.pem().into_bytes()),
+            tls_server_name: None,
+            insecure_skip_tls_verify: false,
+            allow_local: true,
+            login: Login::Anonymous,
+            namespace: None,
+        };
+        let request = http::Request::get("/version").body(Body::empty()).unwrap();
+        let sent = create(&access).unwrap().send(request).await;
+        assert!(sent.is_err(), "the server answers nothing");
+        accepted.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn requests_use_http2_and_watches_do_not() {
+        assert_eq!(negotiated(client).await.as_deref(), Some(&b"h2"[..]));
+        // A client without a choice names no protocol.
+        assert_eq!(negotiated(watch_client).await, None);
+    }
 }

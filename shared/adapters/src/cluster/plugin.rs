@@ -5,7 +5,7 @@
 //! runs with their own kubeconfig. Code that serves hubs or reads another person's kubeconfig uses
 //! the allow-list of [`driftless_kernel::kubeconfig`], which refuses `exec`.
 
-use super::connect::{assemble, config, refusal};
+use super::connect::{Protocol, assemble, config, refusal};
 use super::{KubeCluster, Server};
 use driftless_kernel::ports::{Access, ErrorKind, Impersonation, PortError, Result};
 use kube::client::{AuthError, ConfigExt};
@@ -61,7 +61,7 @@ impl Plugin {
         // A token goes into each request. A certificate belongs to TLS, so kube runs the plugin
         // when it configures TLS.
         let tls = if auth.is_some() { &plain } else { &with_plugin };
-        let client = assemble(tls, auth, access.allow_local).map_err(failed)?;
+        let client = assemble(tls, auth, access.allow_local, Protocol::Http2).map_err(failed)?;
         KubeCluster::new(Arc::new(Server::new(client, &access.server)), user)
     }
 

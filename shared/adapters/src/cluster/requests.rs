@@ -30,6 +30,23 @@ const ANSWER_LIMIT: usize = 256 << 20;
 const WATCH_LIMIT: usize = 32 << 20;
 /// The time that the answer of a watch may take in addition to the length of the watch.
 const WATCH_SLACK: Duration = Duration::from_secs(3);
+/// The shortest time that an API server watches for.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+/// The shortest silence after which a server has sent the events that it knows.
+const SILENCE: Duration = Duration::from_millis(100);
+/// The silence of a slow server, as a multiple of the time until its answer began.
+const SILENCE_FACTOR: u32 = 4;
+
+/// The part of an answer that is read.
+#[derive(Clone, Copy)]
+enum Reading {
+    /// The whole answer.
+    Whole,
+    /// The events of a watch, up to its first bookmark.
+    Bookmark,
+    /// The events of a watch, until none has come for a moment.
+    Silence,
+}
 /// The number of objects of one page.
 const PAGE: usize = 500;
 /// The number of times that a list is restarted because its continuation token expired.
@@ -80,11 +97,11 @@ impl Caller<'_> {
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<ApiResponse> {
-        self.send_within(REQUEST_TIMEOUT, method, path, headers, body, false)
+        self.send_within(REQUEST_TIMEOUT, method, path, headers, body, Reading::Whole)
             .await
     }
 
-    /// Sends a request with a timeout. Of a watch, the answer is read up to its first bookmark.
+    /// Sends a request with a timeout. The answer is read as far as `reading` says.
     async fn send_within(
         &self,
         limit: Duration,
@@ -92,7 +109,7 @@ impl Caller<'_> {
         path: &str,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
-        is_watch: bool,
+        reading: Reading,
     ) -> Result<ApiResponse> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -109,13 +126,13 @@ impl Caller<'_> {
             PortError::new(ErrorKind::Unavailable, format!("{operation}: {reason}"))
         };
         let down = |error: PortError| fail(error.message);
-        let place = match is_watch {
-            true => None,
-            false => Some(self.limiter.enter().await),
+        let place = match reading {
+            Reading::Whole => Some(self.limiter.enter().await),
+            Reading::Bookmark | Reading::Silence => None,
         };
         self.breaker.pass(self.probe()).await.map_err(down)?;
         let start = tokio::time::Instant::now();
-        let exchange = tokio::time::timeout(limit, self.exchange(request, is_watch)).boxed();
+        let exchange = tokio::time::timeout(limit, self.exchange(request, reading)).boxed();
         let silence = tokio::time::sleep(PROBE_AFTER).boxed();
         let answer = match select(exchange, silence).await {
             Either::Left((answer, _)) => answer,
@@ -143,17 +160,21 @@ impl Caller<'_> {
         }
     }
 
-    /// Sends a request and reads the whole answer; of a watch, up to its first bookmark.
+    /// Sends a request and reads the answer. Of a failed watch, the answer is read whole.
     async fn exchange(
         &self,
         request: Request<Body>,
-        is_watch: bool,
+        reading: Reading,
     ) -> Result<ApiResponse, NoAnswer> {
+        let start = tokio::time::Instant::now();
         let sent = self.client.send(request).await;
         let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
-        let body = match is_watch && head.status.is_success() {
-            true => events(body).await,
-            false => {
+        let body = match reading {
+            Reading::Silence if head.status.is_success() => {
+                events(body, Some((start.elapsed() * SILENCE_FACTOR).max(SILENCE))).await
+            }
+            Reading::Bookmark if head.status.is_success() => events(body, None).await,
+            _ => {
                 let body = Limited::new(body, ANSWER_LIMIT).collect().await;
                 body.map(|body| body.to_bytes())
             }
@@ -169,7 +190,7 @@ impl Caller<'_> {
     async fn probe(&self) -> Result<(), NoAnswer> {
         let request = Request::get(VERSION).body(Body::empty());
         let request = request.map_err(|error| cause(&error))?;
-        self.exchange(request, false).await.map(|_| ())
+        self.exchange(request, Reading::Whole).await.map(|_| ())
     }
 
     /// Sends a GET request, and retries it if the server is busy but not if the server cannot be
@@ -391,12 +412,16 @@ impl Caller<'_> {
         path.push_str(&format!(
             "watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
             encode(version),
-            time.as_secs()
+            time.as_secs().max(1)
         ));
+        let reading = match time.is_zero() {
+            true => Reading::Silence,
+            false => Reading::Bookmark,
+        };
         let headers = [(header::ACCEPT, HeaderValue::from_static(JSON))];
-        let (limit, method) = (time + WATCH_SLACK, Method::GET);
+        let limit = time.max(SHORTEST_WATCH) + WATCH_SLACK;
         let answer = self
-            .send_within(limit, &method, &path, &headers, Bytes::new(), true)
+            .send_within(limit, &Method::GET, &path, &headers, Bytes::new(), reading)
             .await?;
         let operation = format!("GET {} on {}", plain(&path), self.server);
         let context = RequestContext {
@@ -614,14 +639,28 @@ fn selection(resource: &Resource, namespace: &str, selector: &str) -> Result<Str
 
 /// Reads the lines of a watch: up to the first bookmark, which shows that the changes are complete,
 /// or to the end of the watch.
-async fn events<B>(body: B) -> Result<Bytes, BoxError>
+async fn events<B>(body: B, silence: Option<Duration>) -> Result<Bytes, BoxError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let mut body = pin!(Limited::new(body, WATCH_LIMIT));
     let (mut read, mut start) = (BytesMut::new(), 0);
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = match silence {
+            None => body.frame().await,
+            Some(silence) => match tokio::time::timeout(silence, body.frame()).await {
+                Ok(frame) => frame,
+                Err(_) => {
+                    // The last event may not be complete: it is that of the next watch.
+                    read.truncate(start);
+                    return Ok(read.freeze());
+                }
+            },
+        };
+        let Some(frame) = frame else {
+            return Ok(read.freeze());
+        };
         if let Ok(data) = frame?.into_data() {
             read.extend_from_slice(&data);
         }
@@ -635,7 +674,6 @@ where
             start = end + 1;
         }
     }
-    Ok(read.freeze())
 }
 
 /// Returns the path without its query: continuation tokens would make messages unreadable.
@@ -693,4 +731,33 @@ struct Event {
 struct EventType {
     #[serde(rename = "type")]
     kind: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::StreamExt as _;
+    use http_body_util::StreamBody;
+
+    #[tokio::test(start_paused = true)]
+    async fn events_end_with_the_silence_of_the_server() {
+        let first = "{\"type\":\"ADDED\"}\n";
+        let late = "{\"type\":\"MODIFIED\"}\n";
+        let frames = futures::stream::unfold(0, |at| async move {
+            let (pause, text) = match at {
+                0 => (50, first),
+                1 => (90, "{\"type\":"),
+                _ => (200, late),
+            };
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            let frame = http_body::Frame::data(Bytes::from_static(text.as_bytes()));
+            Some((Ok::<_, BoxError>(frame), at + 1))
+        });
+        let body = StreamBody::new(frames.take(3).boxed());
+        let read = events(body, Some(SILENCE)).await.unwrap();
+        assert_eq!(
+            read, first,
+            "the incomplete event is left to the next watch"
+        );
+    }
 }

@@ -1,8 +1,8 @@
 //! Reads the objects of a cluster in each sweep: one LIST at first, and then only what has changed,
 //! by a WATCH from the resourceVersion that is known.
 //!
-//! A watch ends after a second. What it misses, because the API server was late, comes in the next
-//! sweep: a watch from a resourceVersion leaves nothing out. A step reads again before it decides,
+//! A watch ends when the API server has sent what it knows. What it misses, because the server was
+//! late, comes in the next sweep: a watch from a resourceVersion leaves nothing out. A step reads again before it decides,
 //! so a late sweep costs a minute, and nothing else.
 
 use crate::kustomization;
@@ -19,8 +19,8 @@ use std::time::Duration;
 /// The age at which objects are read by a LIST, regardless of watches: for a server whose
 /// resourceVersions began anew, such as one that was restored from a backup.
 const MAX_AGE: Duration = Duration::from_secs(3600);
-/// The length of a watch.
-const WATCH_DURATION: Duration = Duration::from_secs(1);
+/// The length of a watch that ends when the server has sent what it knows.
+const WATCH_DURATION: Duration = Duration::ZERO;
 /// The length of a watch that gets a bookmark: an API server sends it 2 s before the end.
 const BOOKMARK_WATCH_DURATION: Duration = Duration::from_secs(3);
 /// The age of a resourceVersion at which a bookmark is needed: the API server keeps the changes of
@@ -311,7 +311,7 @@ mod tests {
     }
 
     const LIST: &str = "LIST ConfigMap";
-    const WATCH: &str = "WATCH ConfigMap 1";
+    const WATCH: &str = "WATCH ConfigMap 0";
 
     fn result(names: &str, requests: &str) -> (String, String) {
         (names.to_owned(), requests.to_owned())
