@@ -166,7 +166,11 @@ impl Fuel {
         let limit = self.limits.of(which);
         match &self.tank {
             Some((tank, ceilings)) if limit < ceilings.of(which) => tank.empty(which),
-            _ => OutOfFuel { which, limit },
+            _ => OutOfFuel {
+                which,
+                limit,
+                of_tank: false,
+            },
         }
     }
 }
@@ -203,7 +207,11 @@ mod tests {
     };
 
     fn out<T>(which: FuelKind, limit: usize) -> Result<T, OutOfFuel> {
-        Err(OutOfFuel { which, limit })
+        Err(OutOfFuel {
+            which,
+            limit,
+            of_tank: false,
+        })
     }
 
     #[test]

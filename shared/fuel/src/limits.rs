@@ -67,4 +67,6 @@ pub struct OutOfFuel {
     pub which: FuelKind,
     /// The limit of that unit.
     pub limit: usize,
+    /// True if the limit is that of a [`Tank`](crate::Tank), which other parts have used as well.
+    pub of_tank: bool,
 }

@@ -95,7 +95,11 @@ impl Tank {
     /// Returns the error of a unit that has run out.
     pub(crate) fn empty(&self, which: FuelKind) -> OutOfFuel {
         let limit = self.0.limits.of(which);
-        OutOfFuel { which, limit }
+        OutOfFuel {
+            which,
+            limit,
+            of_tank: true,
+        }
     }
 
     /// Puts back what a part has taken and not spent.

@@ -29,6 +29,11 @@ pub(crate) const EMBEDDED: yaml::Limits = yaml::Limits {
     documents: 10_000,
 };
 
+/// The scope of the limits of a build.
+const ONE_BUILD: &str = "one build";
+/// The scope of the limits of a tank, from which other work takes its fuel as well.
+const ONE_STEP: &str = "all work of one step";
+
 /// The maximal nesting of maps and lists: as much as a YAML document may have.
 const MAX_LEVELS: usize = 1_000;
 
@@ -175,7 +180,8 @@ impl Budget {
 
 fn check(count: usize, limit: usize, unit: &'static str) -> Result<(), Error> {
     if count > limit {
-        return Err(ErrorKind::Budget { unit, limit }.into());
+        let scope = ONE_BUILD;
+        return Err(ErrorKind::Budget { unit, limit, scope }.into());
     }
     Ok(())
 }
@@ -189,6 +195,10 @@ impl From<OutOfFuel> for Error {
             FuelKind::Depth => "levels of nesting in an object",
         };
         let limit = out.limit;
-        ErrorKind::Budget { unit, limit }.into()
+        let scope = match out.of_tank {
+            true => ONE_STEP,
+            false => ONE_BUILD,
+        };
+        ErrorKind::Budget { unit, limit, scope }.into()
     }
 }

@@ -116,13 +116,15 @@ pub enum ErrorKind {
         /// The objects that match.
         candidates: String,
     },
-    /// A budget of [`Limits`](crate::Limits) is used up.
-    #[error("more than {limit} {unit}: the limit of one build")]
+    /// A budget of [`Limits`](crate::Limits) is used up, or the tank that they take their fuel from.
+    #[error("more than {limit} {unit}: the limit of {scope}")]
     Budget {
         /// The unit that was counted.
         unit: &'static str,
         /// The limit of that unit.
         limit: usize,
+        /// The work that has this limit: `one build`, or `all work of one step` with a tank.
+        scope: &'static str,
     },
 }
 

@@ -1,5 +1,6 @@
 //! Input that would cost more than allowed, or read files that it must not read.
 
+use driftless_fuel::{FuelLimits, Tank};
 use driftless_kustomize::{Build, ErrorKind, Limits, LoadRestrictor, Options, kustomization_of};
 use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
 use serde_json::json;
@@ -15,6 +16,29 @@ fn render(tree: &FileTree, dir: &str, options: &Options) -> Result<Vec<Object>, 
         .options(options)
         .objects()
         .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_build_that_empties_the_fuel_of_its_step_names_the_step() {
+    let tree = tree(&[
+        ("kustomization.yaml", "resources: [a.yaml]\n"),
+        ("a.yaml", CONFIG_MAP),
+    ]);
+    let fuel = Tank::new(FuelLimits {
+        steps: 10,
+        ..FuelLimits::NONE
+    });
+    let limits = Limits {
+        fuel,
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let error = render(&tree, "", &options).unwrap_err();
+    let expected = "more than 10 steps: the limit of all work of one step";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

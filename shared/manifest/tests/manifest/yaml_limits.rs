@@ -125,6 +125,7 @@ fn texts_spend_the_fuel_of_the_caller() {
     let out = OutOfFuel {
         which: FuelKind::Steps,
         limit: 10_000_000,
+        of_tank: false,
     };
     let error = error.unwrap();
     assert_eq!(error.kind, YamlErrorKind::Fuel(out));
