@@ -25,6 +25,7 @@ pub mod poller;
 pub mod queue;
 pub mod rng;
 pub mod run;
+pub mod scale;
 pub mod scenario;
 pub mod servers;
 pub mod trace;

@@ -7,6 +7,7 @@ use driftless_sim::crash;
 use driftless_sim::economy;
 use driftless_sim::isolation;
 use driftless_sim::run::{Options, Outcome, run};
+use driftless_sim::scale::{Scale, Size};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -49,8 +50,17 @@ struct Arguments {
     /// Print what 100, 1,000 and 10,000 objects cost a month, and a push
     #[arg(long)]
     cost: bool,
-    /// Print --cost as JSON
-    #[arg(long, requires = "cost")]
+    /// Print what a fleet of this many remote clusters needs for pushes, sweeps, a dark cluster and a restored hub
+    #[arg(long, num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(1..))]
+    scale: Option<u64>,
+    /// Number of objects on each cluster of --scale
+    #[arg(long, default_value_t = 20)]
+    objects: usize,
+    /// Hours that a cluster of --scale is dark
+    #[arg(long, default_value_t = 72)]
+    dark_hours: u64,
+    /// Print --cost or --scale as JSON
+    #[arg(long)]
     json: bool,
     /// Print the times of the scenarios, with --bug if it is given
     #[arg(long)]
@@ -89,6 +99,18 @@ fn main() -> ExitCode {
         match arguments.json {
             true => println!("{:#}", table.json()),
             false => println!("{table}"),
+        }
+        return ExitCode::SUCCESS;
+    }
+    if let Some(clusters) = arguments.scale {
+        let scale = Scale::measure(Size {
+            clusters: clusters as usize,
+            objects: arguments.objects,
+            dark: Duration::from_secs(arguments.dark_hours * 3600),
+        });
+        match arguments.json {
+            true => println!("{:#}", scale.json()),
+            false => println!("{scale}"),
         }
         return ExitCode::SUCCESS;
     }

@@ -6,7 +6,7 @@ use crate::economy::Cost;
 use crate::fleet::{APPS, Commit, Content, FLEET, FLUX, State, Tenant};
 use crate::operations::Users;
 use crate::run::converge;
-use crate::world::{CANARY, HUB, Setup, World};
+use crate::world::{CANARY, HUB, Setup, Snapshot, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +21,20 @@ pub const DUPLICATES: u32 = 500;
 /// of the drift function ("every few hours", AWS Lambda Developer Guide, "Understanding the Lambda
 /// execution environment lifecycle").
 pub const RECYCLED: u32 = 42;
+
+/// The parameters of a scenario, with one hub and one remote cluster.
+const SETUP: Setup = Setup {
+    seed: SEED,
+    hubs: 1,
+    remotes: 1,
+    concurrency: 1,
+    slow: 20,
+    skew: 0,
+    duplicates: DUPLICATES,
+    recycled: RECYCLED,
+    begin: Duration::ZERO,
+    bug: None,
+};
 
 /// A world whose poller and timer run until it is dropped.
 pub struct Running {
@@ -38,18 +52,32 @@ impl Running {
     /// Starts a world with this many hubs, and remote clusters of the first.
     pub async fn with(hubs: usize, remotes: usize, concurrency: usize, bug: Option<Bug>) -> Self {
         let setup = Setup {
-            seed: SEED,
             hubs,
             remotes,
             concurrency,
-            slow: 20,
-            skew: 0,
-            duplicates: DUPLICATES,
-            recycled: RECYCLED,
-            begin: Duration::ZERO,
             bug,
+            ..SETUP
         };
-        let world = World::new(setup, None, false).await;
+        Self::run(World::new(setup, None, false).await)
+    }
+
+    /// Starts a world that begins with `from`, `begin` after the beginning of its first world.
+    pub async fn restored(
+        from: &Snapshot,
+        remotes: usize,
+        concurrency: usize,
+        begin: Duration,
+    ) -> Self {
+        let setup = Setup {
+            remotes,
+            concurrency,
+            begin,
+            ..SETUP
+        };
+        Self::run(World::new(setup, Some(from), false).await)
+    }
+
+    fn run(world: Arc<World>) -> Self {
         let tasks = vec![
             tokio::spawn(world.clone().poll()),
             tokio::spawn(world.clone().tick()),
