@@ -3,4 +3,5 @@
 
 mod local;
 mod ministack;
+mod rules;
 mod template;

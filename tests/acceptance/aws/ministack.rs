@@ -71,6 +71,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         &tools::workspace().join("infra/template.yaml"),
         &[
             ("GitHubApi", "http://127.0.0.1:1"),
+            ("EncryptionKey", "stack"),
             ("SubnetIds", &text(&subnet["SubnetId"])),
             ("VpcId", &text(&subnet["VpcId"])),
             (
@@ -96,6 +97,12 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     let managed = &policies["AttachedPolicies"][0]["PolicyName"];
     assert_eq!(managed, "AWSLambdaVPCAccessExecutionRole");
     let bucket = stack.output("Bucket");
+    // MiniStack does not read the encryption of a bucket from a template.
+    let attributes = json!({"QueueUrl": stack.output("QueueUrl"), "AttributeNames": ["All"]});
+    let attributes = aws.must("sqs", "get_queue_attributes", attributes);
+    let key = &attributes["Attributes"]["KmsMasterKeyId"];
+    let key = aws.must("kms", "describe_key", json!({"KeyId": key}));
+    assert_eq!(key["KeyMetadata"]["Enabled"], true);
     aws.put_object(bucket, "index/x", b"{}");
 
     let url = ministack.reach(stack.output("WebhookUrl"));
