@@ -72,6 +72,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         &[
             ("GitHubApi", "http://127.0.0.1:1"),
             ("EncryptionKey", "stack"),
+            ("AlarmTopic", "arn:aws:sns:us-east-1:000000000000:alarms"),
             ("SubnetIds", &text(&subnet["SubnetId"])),
             ("VpcId", &text(&subnet["VpcId"])),
             (
@@ -104,6 +105,15 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     let key = aws.must("kms", "describe_key", json!({"KeyId": key}));
     assert_eq!(key["KeyMetadata"]["Enabled"], true);
     aws.put_object(bucket, "index/x", b"{}");
+    // MiniStack has no alarms on queries.
+    let alarms = aws.must("cloudwatch", "describe_alarms", json!({}));
+    assert_eq!(alarms["MetricAlarms"].as_array().map(Vec::len), Some(5));
+    let name = json!({"DashboardName": "driftless-us-east-1"});
+    let shown = aws.must("cloudwatch", "get_dashboard", name);
+    let body = shown["DashboardBody"].as_str().expect("a body");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    let metric = &body["widgets"][1]["properties"]["metrics"][0][3];
+    assert_eq!(metric, "driftless-steps", "{body}");
 
     let url = ministack.reach(stack.output("WebhookUrl"));
     let answer = Http::plain().post(&url, &json!({}));

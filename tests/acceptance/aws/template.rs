@@ -308,46 +308,6 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
     );
 }
 
-#[test]
-fn alarms_are_made_for_a_topic_and_reach_it() {
-    let alarms = of_type("AWS::CloudWatch::Alarm");
-    let names: BTreeSet<&str> = alarms.iter().map(|(name, _)| name.as_str()).collect();
-    let expected = [
-        "DeadLetters",
-        "HubsNotSwept",
-        "IsolatedStepsWait",
-        "StepsWait",
-        "SweepsFail",
-        "SweepsWait",
-        "Throttled",
-    ];
-    assert_eq!(names, expected.into());
-    for (name, alarm) in alarms {
-        assert_eq!(alarm["Condition"], "Alarms", "{name}");
-        assert_eq!(
-            alarm["Properties"]["AlarmActions"],
-            json!([{"Ref": "AlarmTopic"}])
-        );
-    }
-}
-
-/// The metric filter and the alarm name each hub that is not swept.
-#[test]
-fn a_hub_that_is_not_swept_has_its_own_metric_and_alarm() {
-    let filter = properties("HubNotSwept");
-    assert_eq!(filter["LogGroupName"], json!({"Ref": "DriftLogs"}));
-    let metric = &filter["MetricTransformations"][0];
-    assert_eq!(metric["MetricName"], "HubNotSwept");
-    assert_eq!(
-        metric["Dimensions"],
-        json!([{"Key": "hub", "Value": "$.hub"}])
-    );
-    let namespace = text(&metric["MetricNamespace"]);
-    let query = text(&properties("HubsNotSwept")["Metrics"][0]["Expression"]);
-    let from = format!("SELECT SUM(HubNotSwept) FROM SCHEMA(\"{namespace}\", hub) ");
-    assert_eq!(query, from + "GROUP BY hub ORDER BY SUM() DESC");
-}
-
 /// A function's error makes Lambda receive fewer messages, also those of healthy hubs and objects.
 #[test]
 fn a_failed_message_is_no_error_of_its_function() {

@@ -7,13 +7,21 @@ use serde_json::{Map, Value, json};
 pub(super) fn adapt(template: &mut Value, parameters: &[(&str, &str)]) {
     let numbers = numbers(template, parameters);
     write_numbers(&mut template["Resources"], &numbers);
-    // MiniStack has no TLS, which the policies of the bucket and of the queues require.
-    let requires_tls = ["AWS::S3::BucketPolicy", "AWS::SQS::QueuePolicy"];
     if let Some(resources) = template["Resources"].as_object_mut() {
-        resources.retain(|_, resource| !requires_tls.iter().any(|kind| resource["Type"] == *kind));
+        resources.retain(|_, resource| has_effect(resource));
     }
     for (_, resource) in template["Resources"].as_object_mut().into_iter().flatten() {
         allow_batches(resource);
+    }
+}
+
+/// Checks that MiniStack can create a resource. It has no TLS, which the policies of the bucket and
+/// of the queues require, and no alarm on a query.
+fn has_effect(resource: &Value) -> bool {
+    match resource["Type"].as_str() {
+        Some("AWS::S3::BucketPolicy" | "AWS::SQS::QueuePolicy") => false,
+        Some("AWS::CloudWatch::Alarm") => resource["Properties"].get("Metrics").is_none(),
+        _ => true,
     }
 }
 
