@@ -128,7 +128,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         "send": "allowed",
         "send batch": "allowed",
         "write": "AccessDenied",
-        "read": "allowed",
+        "read": "AccessDenied",
         "list": "allowed",
         "list all": "AccessDenied",
         "list hubs": "AccessDenied",
