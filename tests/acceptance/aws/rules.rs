@@ -76,9 +76,88 @@ fn the_key_is_rotated_retained_and_used_through_services() {
     let expected = expected.map(|service| format!("{service}.${{AWS::Region}}.amazonaws.com"));
     assert_eq!(services, expected.into());
     // Every function reads an encrypted bucket, and Lambda receives from the queues with its role.
-    let used = policy["Roles"].to_string();
+    is_for_every_role("UseTheKey");
+}
+
+/// Checks that a policy is attached to each role of the template.
+fn is_for_every_role(policy: &str) {
+    let roles = properties(policy)["Roles"].to_string();
     for (name, _) in of_type("AWS::IAM::Role") {
-        assert!(used.contains(&json!({"Ref": name}).to_string()), "{name}");
+        let reference = json!({"Ref": name}).to_string();
+        assert!(roles.contains(&reference), "{policy}: {name}");
+    }
+}
+
+#[test]
+fn every_function_is_traced_by_the_parameter() {
+    for (name, function) in of_type("AWS::Lambda::Function") {
+        let mode = &function["Properties"]["TracingConfig"]["Mode"];
+        assert_eq!(mode, &json!({"Ref": "Tracing"}), "{name}");
+    }
+    assert_eq!(template()["Resources"]["SendTraces"]["Condition"], "Traced");
+    is_for_every_role("SendTraces");
+}
+
+/// Actions whose services have no resources that a policy could name.
+const WITHOUT_RESOURCE: [&str; 5] = [
+    "ecr-public:GetAuthorizationToken",
+    "ecr:GetAuthorizationToken",
+    "sts:GetServiceBearerToken",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+];
+
+#[test]
+fn no_right_has_a_wildcard_for_its_action_or_all_resources() {
+    let of_roles = of_type("AWS::IAM::Role")
+        .into_iter()
+        .flat_map(|(name, role)| {
+            let policies = list(&role["Properties"]["Policies"]).into_iter();
+            policies.map(move |policy| (name, policy))
+        });
+    let alone = of_type("AWS::IAM::Policy").into_iter();
+    let alone = alone.map(|(name, policy)| (name, &policy["Properties"]));
+    let mut count = 0;
+    for (name, policy) in of_roles.chain(alone) {
+        for statement in list(&policy["PolicyDocument"]["Statement"]) {
+            if statement["Effect"] == "Deny" {
+                continue;
+            }
+            for action in list(&statement["Action"]).into_iter().map(text) {
+                count += 1;
+                assert!(!action.contains('*'), "{name}: {action}");
+                let is_broad = list(&statement["Resource"]).contains(&&json!("*"));
+                let expected = WITHOUT_RESOURCE.contains(&action.as_str());
+                assert_eq!(is_broad, expected, "{name}: {action}");
+            }
+        }
+    }
+    assert!(count > 50, "{count}");
+}
+
+/// A message that fails repeatedly is kept. A sweep is requested again each minute instead.
+#[test]
+fn every_queue_of_work_has_the_dead_letter_queue() {
+    let target = json!({"Fn::GetAtt": ["DeadLetterQueue", "Arn"]});
+    for (name, queue) in of_type("AWS::SQS::Queue") {
+        let found = &queue["Properties"]["RedrivePolicy"]["deadLetterTargetArn"];
+        let expected = match name.as_str() {
+            "SweepQueue" | "DeadLetterQueue" => &Value::Null,
+            _ => &target,
+        };
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Without a log group in the template, Lambda would create one without encryption and without an
+/// end.
+#[test]
+fn every_function_writes_its_log_group() {
+    for (name, function) in of_type("AWS::Lambda::Function") {
+        let logs = name.replace("Function", "Logs");
+        let group = &function["Properties"]["LoggingConfig"]["LogGroup"];
+        assert_eq!(group, &json!({"Ref": logs}), "{name}");
+        properties(&logs);
     }
 }
 

@@ -23,6 +23,7 @@ const UNSEEN: &[(&str, &str, &str, &str)] = &[
     ("", "sqs:ReceiveMessage", "", LAMBDA),
     ("", "sqs:DeleteMessage", "", LAMBDA),
     ("", "sqs:GetQueueAttributes", "", LAMBDA),
+    ("", "xray:", "", "only with Tracing, by Lambda itself"),
     ("", "eks:", "", "only with EksClusters"),
     ("ReconcileRole", "kms:", "", "only with KmsKeys"),
     ("ReconcileRole", "ecr", "", "only with EcrRepositories"),
