@@ -4,6 +4,7 @@ use driftless_core::webhook;
 use driftless_kernel::schedule;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 fn template() -> Value {
     let text = include_bytes!("../../infra/template.yaml");
@@ -84,10 +85,7 @@ fn the_webhook_may_read_what_deliveries_need() {
         assert!(role.contains(&resource), "{name}");
     }
     for prefix in ["index/*", "receivers/*"] {
-        assert!(
-            role.contains(&format!("${{Bucket.Arn}}/{prefix}")),
-            "{prefix}"
-        );
+        assert!(role.contains(&format!("\"{prefix}\"")), "{prefix}");
     }
     // The function that the internet reaches opens hubs only where the operator serves Receivers.
     let receivers = &template["Resources"]["ReadReceivers"];
@@ -111,20 +109,51 @@ fn the_webhook_may_read_what_deliveries_need() {
     }
 }
 
-/// Artifacts, records and notes expire when no step reads them any longer.
+/// The program deletes these itself: the registry of hubs, and the notes of sources and Receivers.
+const KEPT: [&str; 3] = ["hubs/", "index/", "receivers/"];
+
+/// All other parts of the bucket expire when no step reads them any longer.
 #[test]
 fn unused_blobs_expire() {
     let template = template();
     let rules = &template["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"];
     let rules = rules.as_array().expect("rules");
-    let of = |prefix: &str| rules.iter().find(|rule| rule["Prefix"] == prefix);
-    for prefix in ["artifacts/", "commits/", "charts/", "objects/", "journal/"] {
-        let rule = of(prefix).expect("a rule");
-        assert_eq!(rule["ExpirationInDays"], json!(90), "{prefix}");
+    let expiring: BTreeMap<&str, u64> = rules
+        .iter()
+        .filter_map(|rule| Some((rule["Prefix"].as_str()?, rule["ExpirationInDays"].as_u64()?)))
+        .collect();
+    let state = include_str!("../../shared/core/docs/steps.md");
+    let (_, state) = state.split_once("\n## State\n").expect("the table");
+    // The first words of its rows, such as `waits/HUB/KIND/NS/NAME/…`.
+    let places = state.lines().filter_map(|row| row.strip_prefix("| `"));
+    let prefixes = places.filter_map(|place| Some(format!("{}/", place.split_once('/')?.0)));
+    let written: BTreeSet<String> = prefixes.collect();
+    let known: BTreeSet<String> = KEPT
+        .iter()
+        .chain(expiring.keys())
+        .map(|prefix| (*prefix).to_owned())
+        .collect();
+    assert_eq!(written, known);
+    let shortest = ["doctor/", "waits/", "limits/", "notifications/"];
+    for (prefix, days) in expiring {
+        let expected = match prefix {
+            "plans/" => 30,
+            _ if shortest.contains(&prefix) => 1,
+            _ => 90,
+        };
+        assert_eq!(days, expected, "{prefix}");
     }
-    for prefix in ["waits/", "limits/", "notifications/"] {
-        let rule = of(prefix).expect("a rule");
-        assert_eq!(rule["ExpirationInDays"], json!(1), "{prefix}");
+    // A role that reaches another part of the bucket would be without a rule.
+    let text = include_str!("../../infra/template.yaml");
+    for (_, rest) in text
+        .match_indices("${Bucket.Arn}/")
+        .map(|(at, found)| text.split_at(at + found.len()))
+    {
+        let prefix = rest.split_inclusive('/').next().expect("a prefix");
+        assert!(
+            prefix.starts_with('*') || written.contains(prefix),
+            "{prefix}"
+        );
     }
 }
 

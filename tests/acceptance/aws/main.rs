@@ -3,4 +3,6 @@
 
 mod local;
 mod ministack;
+mod monitoring;
+mod rules;
 mod template;

@@ -71,6 +71,8 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         &tools::workspace().join("infra/template.yaml"),
         &[
             ("GitHubApi", "http://127.0.0.1:1"),
+            ("EncryptionKey", "stack"),
+            ("AlarmTopic", "arn:aws:sns:us-east-1:000000000000:alarms"),
             ("SubnetIds", &text(&subnet["SubnetId"])),
             ("VpcId", &text(&subnet["VpcId"])),
             (
@@ -96,7 +98,22 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     let managed = &policies["AttachedPolicies"][0]["PolicyName"];
     assert_eq!(managed, "AWSLambdaVPCAccessExecutionRole");
     let bucket = stack.output("Bucket");
+    // MiniStack does not read the encryption of a bucket from a template.
+    let attributes = json!({"QueueUrl": stack.output("QueueUrl"), "AttributeNames": ["All"]});
+    let attributes = aws.must("sqs", "get_queue_attributes", attributes);
+    let key = &attributes["Attributes"]["KmsMasterKeyId"];
+    let key = aws.must("kms", "describe_key", json!({"KeyId": key}));
+    assert_eq!(key["KeyMetadata"]["Enabled"], true);
     aws.put_object(bucket, "index/x", b"{}");
+    // MiniStack has no alarms on queries.
+    let alarms = aws.must("cloudwatch", "describe_alarms", json!({}));
+    assert_eq!(alarms["MetricAlarms"].as_array().map(Vec::len), Some(5));
+    let name = json!({"DashboardName": "driftless-us-east-1"});
+    let shown = aws.must("cloudwatch", "get_dashboard", name);
+    let body = shown["DashboardBody"].as_str().expect("a body");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    let metric = &body["widgets"][1]["properties"]["metrics"][0][3];
+    assert_eq!(metric, "driftless-steps", "{body}");
 
     let url = ministack.reach(stack.output("WebhookUrl"));
     let answer = Http::plain().post(&url, &json!({}));
@@ -111,7 +128,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         "send": "allowed",
         "send batch": "allowed",
         "write": "AccessDenied",
-        "read": "allowed",
+        "read": "AccessDenied",
         "list": "allowed",
         "list all": "AccessDenied",
         "list hubs": "AccessDenied",

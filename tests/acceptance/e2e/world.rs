@@ -44,6 +44,16 @@ impl World {
     /// Starts everything: the stack from infra/template.yaml, the hubs with `driftless bootstrap`,
     /// the remote clusters.
     pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
+        Self::start_with(watch, hubs, remotes, &[])
+    }
+
+    /// Starts everything, with more parameters of the stack.
+    pub fn start_with(
+        watch: bool,
+        hubs: &[HubSpec<'_>],
+        remotes: &[&str],
+        more: &[(&str, &str)],
+    ) -> Self {
         let github = GitHub::start();
         github.add_token(TOKEN, &[]);
         let ministack = MiniStack::start();
@@ -62,6 +72,7 @@ impl World {
             ("LogLevel", "info"),
             ("Capsule", "true"),
         ];
+        let parameters = [&parameters[..], more].concat();
         let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
         let aws = ministack.aws();
         aws.put_secret("driftless/github/webhook", WEBHOOK_SECRET);

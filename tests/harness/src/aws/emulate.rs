@@ -7,12 +7,21 @@ use serde_json::{Map, Value, json};
 pub(super) fn adapt(template: &mut Value, parameters: &[(&str, &str)]) {
     let numbers = numbers(template, parameters);
     write_numbers(&mut template["Resources"], &numbers);
-    // MiniStack has no TLS, which the policy of the bucket requires.
     if let Some(resources) = template["Resources"].as_object_mut() {
-        resources.retain(|_, resource| resource["Type"] != "AWS::S3::BucketPolicy");
+        resources.retain(|_, resource| has_effect(resource));
     }
     for (_, resource) in template["Resources"].as_object_mut().into_iter().flatten() {
         allow_batches(resource);
+    }
+}
+
+/// Checks that MiniStack can create a resource. It has no TLS, which the policies of the bucket and
+/// of the queues require, and no alarm on a query.
+fn has_effect(resource: &Value) -> bool {
+    match resource["Type"].as_str() {
+        Some("AWS::S3::BucketPolicy" | "AWS::SQS::QueuePolicy") => false,
+        Some("AWS::CloudWatch::Alarm") => resource["Properties"].get("Metrics").is_none(),
+        _ => true,
     }
 }
 
@@ -58,18 +67,26 @@ fn write_numbers(value: &mut Value, numbers: &Map<String, Value>) {
 /// On AWS the latter includes the batch call; MiniStack checks a separate
 /// permission that AWS does not have.
 fn allow_batches(resource: &mut Value) {
-    let policies = resource["Properties"]["Policies"].as_array_mut();
+    let properties = &mut resource["Properties"];
+    let document = properties.pointer_mut("/PolicyDocument/Statement");
+    if let Some(statements) = document {
+        allow_batches_of(statements);
+    }
+    let policies = properties.get_mut("Policies").and_then(Value::as_array_mut);
     for policy in policies.into_iter().flatten() {
-        let statements = policy["PolicyDocument"]["Statement"].as_array_mut();
-        for statement in statements.into_iter().flatten() {
-            let actions = match &statement["Action"] {
-                Value::Array(actions) => actions.clone(),
-                action => vec![action.clone()],
-            };
-            if actions.contains(&json!("sqs:SendMessage")) {
-                let batch = std::iter::once(json!("sqs:SendMessageBatch"));
-                statement["Action"] = actions.into_iter().chain(batch).collect();
-            }
+        allow_batches_of(&mut policy["PolicyDocument"]["Statement"]);
+    }
+}
+
+fn allow_batches_of(statements: &mut Value) {
+    for statement in statements.as_array_mut().into_iter().flatten() {
+        let actions = match &statement["Action"] {
+            Value::Array(actions) => actions.clone(),
+            action => vec![action.clone()],
+        };
+        if actions.contains(&json!("sqs:SendMessage")) {
+            let batch = std::iter::once(json!("sqs:SendMessageBatch"));
+            statement["Action"] = actions.into_iter().chain(batch).collect();
         }
     }
 }

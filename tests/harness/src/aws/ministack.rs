@@ -11,18 +11,20 @@ use crate::{ports, tools};
 /// The region of all resources.
 pub const REGION: &str = "us-east-1";
 
+/// The file of the recorded calls in MiniStack's directory.
+const CALLS: &str = "calls.jsonl";
+
 /// A running MiniStack, ended when it is dropped, functions included.
 pub struct MiniStack {
     port: u16,
     aws: Aws,
     server: Server,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl MiniStack {
     /// Starts an empty account and waits until it answers.
     pub fn start() -> Self {
-        let program = tools::MINISTACK.path();
         let directory = tempfile::Builder::new()
             .prefix("driftless-aws-")
             .tempdir()
@@ -39,13 +41,15 @@ impl MiniStack {
             // Each function gets a session of its role, and a call that the
             // role does not allow is denied.
             ("AUTH", "true"),
-            ("CLOUDTRAIL_RECORDING", "1"),
             ("LAMBDA_EXECUTOR", "local"),
             ("TMPDIR", &temporary.display().to_string()),
             ("RUST_BACKTRACE", "1"),
         ]));
         let log = directory.path().join("ministack.log");
-        let mut server = Server::start("MiniStack", &program, [""; 0], &environment, &log);
+        let record = tools::tests().join("harness/src/aws/record.py");
+        let arguments = [record, directory.path().join(CALLS)];
+        let program = tools::MINISTACK.python();
+        let mut server = Server::start("MiniStack", &program, arguments, &environment, &log);
         let health = format!("http://127.0.0.1:{port}/_ministack/ready");
         server.wait_ready(|| {
             let answer = Http::plain().send("GET", &health, &[], None);
@@ -55,7 +59,7 @@ impl MiniStack {
             port,
             aws: Aws::new(&client_environment(port)),
             server,
-            _directory: directory,
+            directory,
         }
     }
 
@@ -73,6 +77,11 @@ impl MiniStack {
     /// user.
     pub fn environment(&self) -> Vec<(String, String)> {
         client_environment(self.port)
+    }
+
+    /// Returns the file with the calls that roles made.
+    pub(super) fn calls_file(&self) -> PathBuf {
+        self.directory.path().join(CALLS)
     }
 
     /// Removes everything in the account.

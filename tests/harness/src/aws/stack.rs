@@ -91,7 +91,6 @@ impl MiniStack {
             .collect();
         let mut template = translate(template, &code);
         emulate::adapt(&mut template, parameters);
-        let body = template.to_string();
         let parameter =
             |(key, value): &(&str, &str)| json!({"ParameterKey": key, "ParameterValue": value});
         let parameters: Vec<Value> = parameters.iter().map(parameter).collect();
@@ -100,7 +99,7 @@ impl MiniStack {
             "create_stack",
             json!({
                 "StackName": name,
-                "TemplateBody": body,
+                "TemplateURL": self.upload_template(name, &template),
                 "Parameters": parameters,
                 "Capabilities": ["CAPABILITY_IAM"],
             }),
@@ -165,17 +164,31 @@ impl MiniStack {
         );
         let hash = hex::encode(Sha256::digest(std::fs::read(&zip).expect("the archive")));
         let key = format!("{function}-{}.zip", &hash[..16]);
+        self.store(&key, &zip);
+        format!("s3://{CODE}/{key}")
+    }
+
+    /// Stores a template as `sam deploy` does: a request may contain one of 51,200 bytes only.
+    /// Returns its URL.
+    fn upload_template(&self, stack: &str, template: &Value) -> String {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), template.to_string()).expect("write the template");
+        let key = format!("{stack}.template");
+        self.store(&key, file.path());
+        format!("{}/{CODE}/{key}", self.url())
+    }
+
+    fn store(&self, key: &str, file: &Path) {
         // Not an error if the bucket exists already.
         let _ = self
             .aws()
             .call("s3", "create_bucket", &json!({"Bucket": CODE}));
-        let body = json!({"$file": zip});
+        let body = json!({"$file": file});
         self.aws().must(
             "s3",
             "put_object",
             json!({"Bucket": CODE, "Key": key, "Body": body}),
         );
-        format!("s3://{CODE}/{key}")
     }
 }
 
