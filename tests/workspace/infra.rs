@@ -122,6 +122,8 @@ fn unused_blobs_expire() {
         let rule = of(prefix).expect("a rule");
         assert_eq!(rule["ExpirationInDays"], json!(90), "{prefix}");
     }
+    let audit = of("audit/").expect("a rule");
+    assert_eq!(audit["ExpirationInDays"], json!(400));
     for prefix in ["waits/", "limits/", "notifications/"] {
         let rule = of(prefix).expect("a rule");
         assert_eq!(rule["ExpirationInDays"], json!(1), "{prefix}");

@@ -300,6 +300,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("receivers", all),
             ("objects", all),
             ("journal", all),
+            ("audit", write),
             ("notifications", all),
             ("limits", keep),
             ("waits", &["PutObject", "DeleteObject"]),
@@ -624,7 +625,7 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
         .as_array()
         .expect("rules");
     // State and the registry never expire; everything that expires is fetched or written again when
-    // needed.
+    // needed, except for the audit log.
     for rule in rules
         .iter()
         .filter(|rule| rule["ExpirationInDays"].is_number())
@@ -633,6 +634,7 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
         assert!(
             [
                 "artifacts/",
+                "audit/",
                 "commits/",
                 "charts/",
                 "journal/",
