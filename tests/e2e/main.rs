@@ -2,6 +2,7 @@
 //! and in virtual time. The tests in tests/acceptance/e2e do the same with the real parts.
 
 mod artifact_generators;
+mod audit;
 mod bad_input;
 mod buckets;
 mod capsule;

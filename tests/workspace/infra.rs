@@ -138,6 +138,7 @@ fn unused_blobs_expire() {
     for (prefix, days) in expiring {
         let expected = match prefix {
             "plans/" => 30,
+            "audit/" => 400,
             _ if shortest.contains(&prefix) => 1,
             _ => 90,
         };

@@ -22,6 +22,7 @@ use driftless_flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
 use driftless_harness::cluster::{Refused, Request};
 use driftless_harness::files;
 use driftless_harness::github::{Change, Delivery, sign};
+use driftless_kernel::audit;
 use driftless_kernel::hub::{self, Settings};
 use driftless_kernel::journal::{self, Journal};
 use driftless_kernel::ports::{
@@ -353,6 +354,13 @@ impl Embedded {
         self.runtime.block_on(read).expect("the bucket")
     }
 
+    /// Returns the records of the audit log of a hub, the oldest first.
+    pub fn audit(&self, hub: &str) -> Vec<audit::Record> {
+        let (blobs, now) = (self.ports.blobs.as_ref(), self.now());
+        let read = audit::read(blobs, hub, Duration::ZERO, now);
+        self.runtime.block_on(read).expect("the bucket")
+    }
+
     /// Queues an object of a hub, by its namespace and name, for a cause.
     pub fn request_by(&self, hub: &str, kind: &str, at: (&str, &str), cause: Cause) {
         let kind = FluxKind::parse(kind).expect("a kind of Flux");
@@ -492,6 +500,7 @@ impl Embedded {
         let header = |name: &str| match name {
             "x-github-event" => Some(event),
             "x-hub-signature-256" => Some(signature),
+            "x-github-delivery" => Some("72d3162e"),
             _ => None,
         };
         let delivery = Received {
@@ -551,7 +560,9 @@ impl Site for Embedded {
     fn push(&self, repository: &str, changes: &[Change]) -> Vec<Delivery> {
         let sha = self.commit(repository, changes);
         let html = format!("https://github.com/{repository}");
+        let author = json!({"name": "Ada Example", "email": "ada@example.com"});
         let body = json!({"ref": "refs/heads/main", "after": sha,
+            "head_commit": {"id": sha, "author": author},
             "repository": {"full_name": repository, "html_url": html}});
         self.deliver(&sha, &body.to_string())
     }

@@ -47,6 +47,14 @@ pub struct Scope {
 }
 
 impl Connection {
+    /// Returns the address of the API server, without a request to it.
+    pub fn server(&self) -> Result<String, Error> {
+        let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
+        let place = driftless_kernel::kubeconfig::place(&text);
+        let (server, _) = place.map_err(|error| Error::new(format!("kubeconfig: {error}")))?;
+        Ok(server)
+    }
+
     /// Connects as the user of the kubeconfig, whose credential plugin is run if it has one.
     pub async fn connect(&self) -> Result<hub::Hub, Error> {
         let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;

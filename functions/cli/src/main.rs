@@ -2,6 +2,7 @@
 
 mod accepted;
 mod age;
+mod audit;
 mod bootstrap;
 mod build;
 mod change_options;
@@ -79,6 +80,7 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Subcommand)]
 enum Command {
+    Audit(audit::Args),
     Bootstrap(bootstrap::Args),
     #[command(flatten)]
     Render(Render),
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let done = match command {
+        Command::Audit(args) => block_on(audit::run(args)),
         Command::Bootstrap(args) => block_on(bootstrap::run(args)),
         Command::Render(Render::Build(args)) => build::run(&args),
         Command::Render(Render::Kustomize(args)) => kustomize::run(&args),

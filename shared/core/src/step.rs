@@ -222,6 +222,7 @@ async fn work(
         only_moves_revision: listed.is_some(),
     };
     context.events.changes.set_received(request.received);
+    context.events.changes.set_commit(request.commit.clone());
     let found = match listed {
         Some(object) => Some(object),
         None => {

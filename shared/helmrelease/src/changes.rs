@@ -1,4 +1,5 @@
-//! Records the objects that a release's action created, configured or deleted, for the journal.
+//! Records the objects that a release's action created, configured or deleted, for the journal and
+//! the audit log.
 
 use super::attempt::Attempt;
 use super::objects;
@@ -26,15 +27,14 @@ impl Attempt<'_> {
             None if is_new(applied) => Action::Created,
             _ => Action::Configured,
         };
-        let versions = before.map(|before| (before, applied));
         let changes = &self.context.events.changes;
-        changes.change(&applied.id(), action, versions);
+        changes.change(&applied.id(), action, before, Some(applied));
     }
 
     /// Records that an object was deleted, or marked for deletion.
     pub fn record_deleted(&self, live: &Object) {
         let changes = &self.context.events.changes;
-        changes.change(&live.id(), Action::Deleted, None);
+        changes.change(&live.id(), Action::Deleted, None, None);
     }
 }
 

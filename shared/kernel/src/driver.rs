@@ -5,13 +5,15 @@
 //! the report into the object's status, sends the events, keeps the memory, and decides when the
 //! object is reconciled again.
 
+mod records;
+
 use crate::context::{Context, Outcome, status};
-use crate::failure::{Class, Failure};
-use crate::journal::{self, End, StepResult};
+use crate::failure::Failure;
 use crate::ports::{Cause, Ports};
 use crate::schedule::Lease;
-use driftless_flux::{FluxKind, FluxObject, ObjectRef, READY, REQUESTED_AT, reason};
+use driftless_flux::{FluxKind, FluxObject, ObjectRef, REQUESTED_AT, reason};
 use driftless_manifest::Object;
+use futures::future::join;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -168,9 +170,12 @@ pub async fn drive<R: Reconciler>(
     lease.remember(&memory.own)?;
     lease.has_new_memory = memory.own != before;
     let mut now = status::to_value(&report.status)?;
-    let outcome = finish::<R>(context, report, &mut now, is_deleted).await?;
+    let audit = records::audit(context, report.object.object(), &now);
+    let finished = finish::<R>(context, report, &mut now, is_deleted);
+    let (outcome, ()) = join(finished, audit).await;
+    let outcome = outcome?;
     if !outcome.is_gone && !context.is_rehearsal {
-        write_journal(context, started, &outcome, &first_status, &now).await;
+        records::write_journal(context, started, &outcome, &first_status, &now).await;
     }
     Ok(outcome)
 }
@@ -256,81 +261,4 @@ async fn finish<R: Reconciler>(
         .map(|id| context.request(id, Cause::Changed));
     outcome.enqueue.extend(requests);
     Ok(outcome)
-}
-
-/// Writes the entry of a step into the object's journal, if the step changed something that people
-/// look for: an object, the revision of a source, or the state.
-async fn write_journal(
-    context: &Context<'_>,
-    started: Duration,
-    outcome: &Outcome,
-    before: &Value,
-    now: &Value,
-) {
-    let Some(result) = news(context, outcome, before, now) else {
-        return;
-    };
-    let revision = ["/artifact/revision", "/lastAttemptedRevision"];
-    let revision = revision
-        .iter()
-        .find_map(|place| now.pointer(place)?.as_str());
-    let ready = condition(now);
-    let text = |field: &str| ready[field].as_str().unwrap_or_default();
-    let entry = context.events.changes.entry(End {
-        started,
-        ended: context.ports.clock.now(),
-        cause: context.cause.clone(),
-        revision: revision.unwrap_or_default(),
-        result,
-        ready: (text("reason"), text("message")),
-    });
-    journal::append(
-        context.ports,
-        &context.hub.settings.name,
-        &context.id,
-        entry,
-    )
-    .await;
-}
-
-/// Returns the result of a step that belongs into the journal.
-fn news(
-    context: &Context<'_>,
-    outcome: &Outcome,
-    before: &Value,
-    now: &Value,
-) -> Option<StepResult> {
-    let artifact = |status: &Value| status.pointer("/artifact/revision").cloned();
-    if artifact(now).is_some() && artifact(now) != artifact(before) {
-        return Some(StepResult::NewRevision);
-    }
-    let (old, new) = (condition(before), condition(now));
-    let result = match new["status"].as_str() {
-        Some("True") => StepResult::Ready,
-        Some("False") => StepResult::Failed,
-        _ => StepResult::Progressing,
-    };
-    let is_said = |fields: &[&str]| fields.iter().all(|field| old[*field] == new[*field]);
-    let waits = |failure: &Failure| failure.class == Class::Waiting;
-    let is_news = match result {
-        StepResult::Failed => {
-            !outcome.failure.as_ref().is_some_and(waits)
-                && !is_said(&["status", "reason", "message"])
-        }
-        // Each message of a release is that of an action.
-        StepResult::Ready if context.id.kind == FluxKind::HelmRelease => {
-            !is_said(&["status", "reason", "message"])
-        }
-        StepResult::Ready => !is_said(&["status"]),
-        _ => false,
-    };
-    (is_news || context.events.changes.has_changes()).then_some(result)
-}
-
-/// Returns the condition `Ready` of a status; `null` if the status does not have it.
-fn condition(status: &Value) -> Value {
-    let conditions = status["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    let ready = conditions.find(|condition| condition["type"] == READY);
-    ready.cloned().unwrap_or_default()
 }

@@ -3,7 +3,8 @@
 //! a step.
 //!
 //! - [`ports`]: the traits that adapters implement. [`failure`]: the errors of a step.
-//! - [`state`], [`functions`], [`journal`]: records in the bucket. [`hub`]: the registered hubs.
+//! - [`state`], [`functions`], [`journal`], [`audit`]: records in the bucket. [`hub`]: the
+//!   registered hubs.
 //! - [`schedule`] decides which worker reconciles an object, and when. [`context`] is the state of
 //!   a step and its outcome; [`driver`] is the common course of a step.
 //! - [`applier`] is the one writer of users' objects.
@@ -11,6 +12,7 @@
 
 pub mod address;
 pub mod applier;
+pub mod audit;
 mod bounded_cache;
 pub mod cloud;
 pub mod concurrent;

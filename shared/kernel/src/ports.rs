@@ -11,6 +11,7 @@ mod key_services;
 mod layer;
 mod notifiers;
 mod pull_requests;
+mod pushes;
 mod throttle;
 mod tokens;
 mod watches;
@@ -35,6 +36,7 @@ pub use notifiers::Notifiers;
 pub use pull_requests::{
     Annotation, AnnotationLevel, Check, Comment, Conclusion, PlanRequest, PullRequest, PullRequests,
 };
+pub use pushes::PushedCommit;
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
 pub use watches::{Alerts, Values, WatchCache, WatchSnapshot};
@@ -310,6 +312,9 @@ pub struct Request {
     /// since 1970. Absent in other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
+    /// The commit that the delivery describes, for the audit log. Absent in other requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<PushedCommit>,
     /// Kustomizations that follow the object, which is a source: not the object has a step, but
     /// each of these whose revision alone moves. The others are queued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -326,6 +331,7 @@ impl Request {
             token: None,
             isolated: false,
             received: None,
+            commit: None,
             consumers: Vec::new(),
         }
     }
@@ -340,11 +346,14 @@ impl Request {
     }
 
     /// Merges another request for the same object into this one: the cause that makes the step do
-    /// more, and the earlier of two deliveries.
+    /// more, and the earlier of two deliveries, with the commit of the later one.
     pub fn merge(&mut self, other: &Self) {
         self.cause = self.cause.clone().stronger(&other.cause);
         let received = [self.received, other.received];
         self.received = received.into_iter().flatten().min();
+        if other.commit.is_some() {
+            self.commit.clone_from(&other.commit);
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Deletes unused artifacts and notes from the state directory. On AWS the lifecycle rules of the
-//! bucket do this.
+//! Deletes unused artifacts and notes, and old records of the audit log, from the state directory.
+//! On AWS the lifecycle rules of the bucket do this.
 //!
 //! ```text
 //! status.artifact of the hub's objects ──▶ artifacts/HASH.*
@@ -12,6 +12,7 @@
 
 use driftless_adapters::local::DirectoryBlobs;
 use driftless_flux::{ArtifactStatus, FluxKind};
+use driftless_kernel::audit;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::hub;
 use driftless_kernel::ports::{BlobEntry, Blobs as _, Ports};
@@ -28,6 +29,8 @@ const UNUSED_FILE_TTL: Duration = Duration::from_secs(3600);
 /// The time for which the note of a waiting object and the wait of a login are kept; an object that
 /// still waits renews its note every minute.
 const WAIT_NOTE_TTL: Duration = Duration::from_secs(24 * 3600);
+/// The time for which records of the audit log are kept, as by the lifecycle rule of the bucket.
+const AUDIT_TTL: Duration = Duration::from_secs(400 * 24 * 3600);
 /// The prefixes of notes that map a commit or chart to its artifact.
 const NOTES: [&str; 2] = ["commits/", "charts/"];
 
@@ -80,6 +83,13 @@ impl Garbage {
         for prefix in ["waits/", "limits/", "notifications/"] {
             for BlobEntry { key, .. } in self.store.list(prefix).await? {
                 removed += usize::from(self.store.expire(&key, WAIT_NOTE_TTL).await?);
+            }
+        }
+        for BlobEntry { key, .. } in self.store.list(audit::PREFIX).await? {
+            let is_old = |time| now.saturating_sub(time) >= AUDIT_TTL;
+            if audit::time_of(&key).is_some_and(is_old) {
+                self.store.delete(&key).await?;
+                removed += 1;
             }
         }
         Ok(removed)

@@ -8,7 +8,7 @@ use driftless_flux::{ArtifactStatus, FluxKind, ObjectRef, rfc3339};
 use driftless_kernel::context::Context;
 use driftless_kernel::packed_files::{self, FormatError, Limits, PackedIndex};
 use driftless_kernel::ports::{
-    Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result, compute,
+    Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, PushedCommit, Result, compute,
 };
 use driftless_kernel::schedule;
 use driftless_kernel::state;
@@ -184,23 +184,26 @@ struct Origin {
     /// The artifact with the digest `stored`, of a source with its own steps.
     #[serde(rename = "storedArtifact", skip_serializing_if = "Option::is_none")]
     artifact: Option<ArtifactStatus>,
+    /// The commit of that artifact, as a delivery described it.
+    #[serde(rename = "storedCommit", skip_serializing_if = "Option::is_none")]
+    commit: Option<PushedCommit>,
 }
 
-/// Returns the artifact that the steps of a source stored last, from the record of the source;
-/// `None` if the record does not have it.
+/// Returns the artifact that the steps of a source stored last, from the record of the source, with
+/// its commit if a delivery described it; `None` if the record does not have the artifact.
 ///
 /// # Errors
 /// The bucket's.
 pub async fn stored_by(
     context: &Context<'_>,
     source: &ObjectRef,
-) -> Result<Option<ArtifactStatus>> {
+) -> Result<Option<(ArtifactStatus, Option<PushedCommit>)>> {
     let hub = &context.hub.settings.name;
     let record = schedule::read_record(context.ports, hub, source).await?;
     let origin = record.map(|record| record.memory::<Origin>());
     Ok(origin.and_then(|origin| {
         let artifact = origin.artifact?;
-        (artifact.digest == origin.stored).then_some(artifact)
+        (artifact.digest == origin.stored).then_some((artifact, origin.commit))
     }))
 }
 
@@ -225,6 +228,7 @@ pub(super) async fn note_generated(
         stored: digest.to_owned(),
         previous: stored,
         artifact: None,
+        commit: None,
     };
     schedule::remember_of(context.ports, hub, id, &origin).await
 }

@@ -9,6 +9,7 @@ use driftless_flux::{
 use driftless_kernel::context::{Context, LONGEST_RETRY, Outcome};
 use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
 use driftless_kernel::failure::{Class, Failure};
+use driftless_kernel::ports::PushedCommit;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
@@ -57,6 +58,13 @@ pub struct SourceState<M> {
         skip_serializing_if = "Option::is_none"
     )]
     artifact: Option<ArtifactStatus>,
+    /// The commit of that artifact, as a delivery described it.
+    #[serde(
+        rename = "storedCommit",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    commit: Option<PushedCommit>,
     #[serde(flatten)]
     own: M,
 }
@@ -150,6 +158,10 @@ async fn store_origin<M: Serialize>(
     }
     memory.stored = digest;
     memory.artifact.clone_from(&status.artifact);
+    let delivered = context.events.changes.commit().or(memory.commit.take());
+    let revision = memory.artifact.as_ref().map(|artifact| &*artifact.revision);
+    let is_of = |commit: &PushedCommit| commit.is_of(revision.unwrap_or_default());
+    memory.commit = delivered.filter(is_of);
     memory.checkpoint(context.ports).await
 }
 

@@ -302,6 +302,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("receivers", all),
             ("objects", all),
             ("journal", all),
+            ("audit", write),
             ("notifications", all),
             ("limits", keep),
             ("waits", &["PutObject", "DeleteObject"]),

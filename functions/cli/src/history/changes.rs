@@ -169,12 +169,12 @@ mod tests {
         let apps = ObjectRef::new(FluxKind::Kustomization, "team-a", "apps");
         let (old, new) = (deployment(1, "web:1"), deployment(2, "web:2"));
         let steps = [
-            (Action::Created, None, "main@sha1:1"),
-            (Action::Configured, Some((&old, &new)), "main@sha1:2"),
+            (Action::Created, "main@sha1:1"),
+            (Action::Configured, "main@sha1:2"),
         ];
-        for (second, (action, versions, revision)) in (1_767_225_600..).zip(steps) {
+        for (second, (action, revision)) in (1_767_225_600..).zip(steps) {
             let recorder = Recorder::default();
-            recorder.change(&new.id(), action, versions);
+            recorder.change(&new.id(), action, Some(&old), Some(&new));
             let end = End {
                 started: Duration::from_secs(second),
                 ended: Duration::from_millis(second * 1000 + 1500),

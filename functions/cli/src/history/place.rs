@@ -3,15 +3,10 @@
 use crate::error::Error;
 use crate::installation;
 use crate::serve::DEFAULT_NAME;
-use driftless_adapters::local::DirectoryBlobs;
 use driftless_kernel::hub;
 use driftless_kernel::ports::Blobs;
-use driftless_server::DataDirectory;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The variable that names the bucket of an installation.
-const BUCKET: &str = "DRIFTLESS_BUCKET";
 
 /// The journals of one hub.
 pub struct Journals {
@@ -34,24 +29,11 @@ impl Journals {
         named: Option<&str>,
         server: &str,
     ) -> Result<Option<Self>, Error> {
-        let blobs: Arc<dyn Blobs> = if let Some(data) = data {
-            if !data.join("blobs").is_dir() {
-                let shown = data.display();
-                return Err(
-                    Error::usage(format!("--data: {shown} is not a data directory"))
-                        .next("give the directory of driftless serve --data"),
-                );
-            }
-            Arc::new(DirectoryBlobs::open(data)?)
-        } else if std::env::var_os(BUCKET).is_some_and(|value| !value.is_empty()) {
-            installation::ports().await?.blobs
-        } else {
-            let directory = DataDirectory::default_path(named.unwrap_or(DEFAULT_NAME), server);
-            let directory = directory.filter(|directory| directory.join("blobs").is_dir());
-            let Some(directory) = directory else {
-                return Ok(None);
-            };
-            Arc::new(DirectoryBlobs::open(&directory)?)
+        let found = installation::store(data, || {
+            Ok((named.unwrap_or(DEFAULT_NAME), server.to_owned()))
+        });
+        let Some(blobs) = found.await? else {
+            return Ok(None);
         };
         let names = hub::names_in(blobs.as_ref()).await?;
         let hub = one(&names, named)?;

@@ -20,8 +20,9 @@ pub fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 38] = [
+    let commands: [&[&str]; 39] = [
         &["app"],
+        &["audit"],
         &["completion"],
         &["delete"],
         &["delete", "source", "git"],
@@ -76,6 +77,7 @@ fn help_of_every_command_of_a_hub() {
 fn help_of_other_commands() {
     let help = run(&["--help"]).ok();
     for part in [
+        "audit",
         "bootstrap",
         "build",
         "check",

@@ -7,6 +7,7 @@
     reason = "tests fail with a panic that names the expectation, and print durations"
 )]
 
+mod audit;
 mod bootstrap_github;
 mod bootstrap_hosts;
 mod capsule;

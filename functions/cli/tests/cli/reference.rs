@@ -207,6 +207,7 @@ fn the_reference_is_equal_to_the_help_pages() {
         .matches("The kubeconfig file [default: KUBECONFIG")
         .count();
     let groups = [
+        "audit",
         "bootstrap",
         "create",
         "delete",

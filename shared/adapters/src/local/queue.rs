@@ -90,6 +90,7 @@ impl State {
             merged.merge(&request);
             request.cause = merged.cause;
             request.received = merged.received;
+            request.commit = merged.commit;
             place = place.min(place_of_known);
         }
         self.waiting.insert(key(&request), place);

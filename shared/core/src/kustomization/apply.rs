@@ -195,11 +195,8 @@ impl Report {
     ) {
         match result {
             Ok((action, live)) => {
-                let versions = before.get(object).zip(live.as_ref());
-                context
-                    .events
-                    .changes
-                    .change(&object.id(), action, versions);
+                let changes = &context.events.changes;
+                changes.change(&object.id(), action, before.get(object), live.as_ref());
                 let id = object.id().inventory_id();
                 self.changes.push(object.id(), action);
                 let applied = AppliedState::new(object, live.as_ref(), KUSTOMIZE_CONTROLLER);

@@ -1,6 +1,7 @@
 //! The memory of a Kustomization's steps in the bucket. All of it can be lost: the next step then
 //! reads and does more.
 
+use driftless_kernel::ports::PushedCommit;
 use driftless_manifest::ReadSet;
 use driftless_plans::apply::fingerprint::AppliedState;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Memory {
     pub wait: Option<HealthWait>,
     /// A prune that waits for children, if there is one.
     pub prune_wait: Option<PruneWait>,
+    /// The commit of the last artifact that came from the record of its source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<PushedCommit>,
 }
 
 /// A prune that waits for children which may take over what it would delete.

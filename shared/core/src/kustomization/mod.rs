@@ -32,7 +32,7 @@ use driftless_flux::{
 use driftless_kernel::context::Context;
 use driftless_kernel::driver::{self, Reconciler, Report};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::{Cause, ErrorKind};
+use driftless_kernel::ports::{Cause, ErrorKind, PushedCommit};
 use driftless_kernel::target::objects::{self, Denied, Item};
 use driftless_kernel::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId, TreePath};
@@ -133,6 +133,12 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let found = find_artifact(context, &owner).await?;
     let artifact = found.artifact.clone();
     progress.revision(&artifact);
+    if found.is_stored {
+        progress.memory.commit.clone_from(&found.commit);
+    }
+    let commit = progress.memory.commit.clone();
+    let commit = commit.filter(|commit| commit.is_of(&artifact.revision));
+    context.events.changes.set_commit(commit);
     deps::check(context, &owner, &artifact).await?;
     progress.stage = Stage::Building;
 
@@ -251,6 +257,8 @@ struct SourceArtifact {
     artifact: ArtifactStatus,
     /// True if it is from the record of the source, so that its steps have stored it.
     is_stored: bool,
+    /// The commit of the artifact, as a delivery described it, if the record of the source has it.
+    commit: Option<PushedCommit>,
 }
 
 impl SourceArtifact {
@@ -316,12 +324,13 @@ async fn find_artifact(
         return Err(Failure::terminal(reason::ACCESS_DENIED, message));
     }
     if context.cause == Cause::Source
-        && let Some(artifact) = artifact::stored_by(context, &source).await?
+        && let Some((artifact, commit)) = artifact::stored_by(context, &source).await?
     {
         return Ok(SourceArtifact {
             source,
             artifact,
             is_stored: true,
+            commit,
         });
     }
     let Some(object) = lookup::find(context, &source).await? else {
@@ -340,6 +349,7 @@ async fn find_artifact(
         source,
         artifact,
         is_stored: false,
+        commit: None,
     })
 }
 
@@ -464,12 +474,6 @@ async fn apply_and_prune(
         start: progress.start,
     };
     let pruned = prune.run(&mut progress.owner, &gate.stale).await;
-    for change in pruned.changes.iter() {
-        context
-            .events
-            .changes
-            .change(&change.id, change.action, None);
-    }
     progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());

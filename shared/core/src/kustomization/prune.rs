@@ -284,7 +284,10 @@ impl Prune<'_> {
         };
         let applier = target.applier(Strategy::KUSTOMIZE);
         let deletion = applier.delete(&resource, &live, "Background", &is_ours);
-        match deletion.await? {
+        let deleted = deletion.await?;
+        let changes = &context.events.changes;
+        changes.change(&live.id(), Action::Deleted, None, None);
+        match deleted {
             Deleted::Gone => Ok(PruneResult::Deleted),
             Deleted::Pending => Ok(PruneResult::Terminating),
         }

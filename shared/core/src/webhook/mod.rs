@@ -11,6 +11,7 @@ mod gitea;
 mod github;
 mod gitlab;
 mod plans;
+mod pushed;
 mod receivers;
 mod signature;
 #[cfg(test)]
@@ -20,7 +21,9 @@ pub use receivers::{check_path, is_receiver_path};
 
 use driftless_flux::ObjectRef;
 use driftless_kernel::concurrent;
-use driftless_kernel::ports::{Cause, ErrorKind, PlanRequest, PortError, Ports, Request};
+use driftless_kernel::ports::{
+    Cause, ErrorKind, PlanRequest, PortError, Ports, PushedCommit, Request,
+};
 use driftless_source::index;
 use futures::FutureExt as _;
 use serde::Deserialize;
@@ -322,7 +325,10 @@ pub async fn receive(
         Event::Push {
             addresses,
             references,
-        } => push(ports, &addresses, references).await,
+        } => {
+            let commit = pushed::commit(delivery.body, id(delivery.header));
+            push(ports, &addresses, references, commit).await
+        }
         Event::PullRequest(event) => plans::request(ports, event).await,
         Event::Other(message) => Ok(DeliveryResult::Ignored(message)),
     }
@@ -332,6 +338,7 @@ async fn push(
     ports: &Ports,
     addresses: &[Address],
     references: Vec<String>,
+    commit: Option<PushedCommit>,
 ) -> Result<DeliveryResult, Refusal> {
     let named = addresses.iter().filter_map(|address| match address {
         Address::Url(url) => index::repository(url).map(Repository::Of),
@@ -367,7 +374,10 @@ async fn push(
     let received = ports.clock.now();
     let requests: Vec<Request> = found
         .into_iter()
-        .map(|(hub, object)| Request::new(&hub, object, Cause::Push).received_at(received))
+        .map(|(hub, object)| Request {
+            commit: commit.clone(),
+            ..Request::new(&hub, object, Cause::Push).received_at(received)
+        })
         .collect();
     let now = requests.iter().cloned().map(|one| (one, Duration::ZERO));
     ports.queue.send(now.collect()).await?;

@@ -91,7 +91,10 @@ fn a_push_queues_its_followers_and_nothing_else_does() {
         note.now_or_never().unwrap().unwrap();
     }
     let request = Request::new("staging", object, Cause::Push);
-    let request = request.received_at(ports.clock.now());
+    let request = Request {
+        commit: Some(PushedCommit::new("a", "", "")),
+        ..request.received_at(ports.clock.now())
+    };
     assert_eq!(
         receive(&ports, delivery("push", PUSH, &signed)).unwrap(),
         DeliveryResult::Queued(vec![request.clone()])

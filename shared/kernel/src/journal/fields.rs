@@ -1,5 +1,6 @@
 //! The fields in which two versions of an object differ.
 
+use crate::ports::PartsDigest;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -37,28 +38,54 @@ pub struct FieldChange {
 /// server sets and the status. Values are only numbers, booleans and images, and only with
 /// `with_values`; a Secret has none.
 pub fn changed(before: &Object, after: &Object, with_values: bool) -> Vec<FieldChange> {
-    let mut walk = Walk {
-        with_values: with_values && after.kind() != "Secret",
-        found: Vec::new(),
-    };
-    let strip = |object: &Object| {
-        let mut map = object.as_map().clone();
-        map.remove("status");
-        if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
-            metadata.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
-        }
-        map
-    };
+    let mut walk = Walk::new(with_values, after);
     walk.maps(&mut String::new(), &strip(before), &strip(after));
     walk.found
+}
+
+/// Returns the digest of the difference between two versions of an object, `sha256:...`: of all
+/// paths that [`changed`] compares, each with its new value. Without `with_values`, and of a
+/// Secret, it is of the paths only, so that no value can be guessed from it. An earlier value is
+/// never part of it. An object without an earlier version differs in all its fields.
+pub fn digest(before: Option<&Object>, after: &Object, with_values: bool) -> String {
+    let mut walk = Walk::new(with_values, after);
+    let mut digest = PartsDigest::default();
+    digest.part(match walk.with_values {
+        true => b"values",
+        false => b"paths",
+    });
+    walk.digest = Some(digest);
+    let before = before.map(strip).unwrap_or_default();
+    walk.maps(&mut String::new(), &before, &strip(after));
+    format!("sha256:{}", walk.digest.unwrap_or_default().hex())
+}
+
+/// Returns the fields of an object that are compared.
+fn strip(object: &Object) -> Map<String, Value> {
+    let mut map = object.as_map().clone();
+    map.remove("status");
+    if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+        metadata.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
+    }
+    map
 }
 
 struct Walk {
     with_values: bool,
     found: Vec<FieldChange>,
+    /// The digest that differences are added to, in place of `found`.
+    digest: Option<PartsDigest>,
 }
 
 impl Walk {
+    fn new(with_values: bool, after: &Object) -> Self {
+        Self {
+            with_values: with_values && after.kind() != "Secret",
+            found: Vec::new(),
+            digest: None,
+        }
+    }
+
     fn values(&mut self, path: &mut String, before: &Value, after: &Value) {
         if before == after || self.found.len() >= MAX_FIELDS {
             return;
@@ -66,6 +93,13 @@ impl Walk {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => self.maps(path, before, after),
             (Value::Array(before), Value::Array(after)) => self.lists(path, before, after),
+            // The digest has each field of a new or removed map: the names of all keys of a Secret.
+            (Value::Null, Value::Object(after)) if self.digest.is_some() => {
+                self.maps(path, &Map::new(), after);
+            }
+            (Value::Object(before), Value::Null) if self.digest.is_some() => {
+                self.maps(path, before, &Map::new());
+            }
             _ => self.report(path, before, after),
         }
     }
@@ -120,6 +154,13 @@ impl Walk {
     }
 
     fn report(&mut self, path: &str, before: &Value, after: &Value) {
+        if let Some(digest) = &mut self.digest {
+            digest.part(path.as_bytes());
+            if self.with_values {
+                digest.part(after.to_string().as_bytes());
+            }
+            return;
+        }
         let shown = |value: &Value| match value {
             Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
             Value::String(text) if path.ends_with(".image") => Some(short(text)),

@@ -1,8 +1,9 @@
-//! What a running step changed, collected for its entry.
+//! What a running step changed, collected for its entry and for the audit log.
 
 use super::entry::{Entry, ObjectChange, StepResult};
 use super::fields::{self, FieldChange};
-use crate::ports::Cause;
+use crate::audit;
+use crate::ports::{Cause, PushedCommit};
 use driftless_flux::shorten;
 use driftless_manifest::{Object, ObjectId};
 use driftless_plans::apply::plan::Action;
@@ -27,6 +28,9 @@ struct Collected {
     fields: usize,
     withholds_values: bool,
     received: Option<u64>,
+    commit: Option<PushedCommit>,
+    /// The changes for the audit log, which has all of them.
+    audited: Vec<audit::Change>,
 }
 
 /// The end of a step.
@@ -58,18 +62,43 @@ impl Recorder {
         self.lock().received = received;
     }
 
-    /// Records what happened to an object; `versions` are the object before and after it was
-    /// configured.
-    pub fn change(&self, id: &ObjectId, action: Action, versions: Option<(&Object, &Object)>) {
+    /// Sets the commit that the step is for, as a delivery described it.
+    pub fn set_commit(&self, commit: Option<PushedCommit>) {
+        self.lock().commit = commit;
+    }
+
+    /// Returns the commit that the step is for.
+    pub fn commit(&self) -> Option<PushedCommit> {
+        self.lock().commit.clone()
+    }
+
+    /// Records what happened to an object, with the versions before and after it that were read.
+    pub fn change(
+        &self,
+        id: &ObjectId,
+        action: Action,
+        before: Option<&Object>,
+        after: Option<&Object>,
+    ) {
         if !action.is_change() {
             return;
         }
         let mut collected = self.lock();
+        let with_values = !collected.withholds_values;
+        let digest = match (action, before, after) {
+            (Action::Created, _, Some(after)) => Some(fields::digest(None, after, with_values)),
+            (Action::Configured, before @ Some(_), Some(after)) => {
+                Some(fields::digest(before, after, with_values))
+            }
+            _ => None,
+        };
+        let change = audit::Change::new(id, action, digest);
+        collected.audited.push(change);
         if collected.changes.len() >= MAX_CHANGES {
             collected.omitted += 1;
             return;
         }
-        let with_values = !collected.withholds_values;
+        let versions = before.zip(after);
         let versions = versions.filter(|_| action == Action::Configured);
         let mut fields: Vec<FieldChange> = versions
             .map(|(before, after)| fields::changed(before, after, with_values))
@@ -88,9 +117,14 @@ impl Recorder {
         !self.lock().changes.is_empty()
     }
 
+    /// Takes the changes for the audit log.
+    pub fn take_audited(&self) -> Vec<audit::Change> {
+        std::mem::take(&mut self.lock().audited)
+    }
+
     /// Takes the changes as the entry of the step.
     pub fn entry(&self, end: End<'_>) -> Entry {
-        let collected = std::mem::take(&mut *self.lock());
+        let mut collected = self.lock();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Entry {
             received: collected.received,
@@ -101,7 +135,7 @@ impl Recorder {
             result: end.result,
             reason: end.ready.0.to_owned(),
             message: shorten(end.ready.1, MAX_MESSAGE),
-            changes: collected.changes,
+            changes: std::mem::take(&mut collected.changes),
             omitted: collected.omitted,
             withheld: collected.withholds_values,
         }

@@ -47,7 +47,7 @@ fn recorded(before: &Object, after: &Object, withhold: bool) -> Vec<String> {
     if withhold {
         recorder.withhold_values();
     }
-    recorder.change(&after.id(), Action::Configured, Some((before, after)));
+    recorder.change(&after.id(), Action::Configured, Some(before), Some(after));
     let entry = recorder.entry(end(10, "r", StepResult::Ready));
     let text = |field: &FieldChange| match (&field.from, &field.to) {
         (None, None) => field.path.clone(),
@@ -101,7 +101,7 @@ fn an_entry_after_one_without_values_has_no_earlier_values() {
             recorder.withhold_values();
         }
         let (before, after) = (version(from), version(to));
-        recorder.change(&after.id(), Action::Configured, Some((&before, &after)));
+        recorder.change(&after.id(), Action::Configured, Some(&before), Some(&after));
         recorder.entry(end(10, "r", result))
     };
     let run = async {
@@ -143,9 +143,9 @@ fn an_entry_has_a_bounded_size() {
     };
     let (before, after) = (wide(1), wide(2));
     for _ in 0..100 {
-        recorder.change(&after.id(), Action::Configured, Some((&before, &after)));
+        recorder.change(&after.id(), Action::Configured, Some(&before), Some(&after));
     }
-    recorder.change(&after.id(), Action::Unchanged, None);
+    recorder.change(&after.id(), Action::Unchanged, None, None);
     let entry = recorder.entry(end(10, "r", StepResult::Ready));
     assert_eq!(
         (entry.changes.len(), entry.omitted, entry.changed()),

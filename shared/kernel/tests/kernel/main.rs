@@ -7,6 +7,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod audit;
 mod blobs;
 mod functions;
 mod hub;

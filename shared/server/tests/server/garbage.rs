@@ -52,7 +52,15 @@ async fn unused_files_are_deleted_and_used_files_stay() {
     let mut garbage = Garbage::new(store.clone());
     let mut collect = async || garbage.collect(&ports, "hub").await.unwrap();
     age(&site.state());
+    // A record of the audit log expires by its own time, not by that of its file.
+    let old = "audit/hub/2020/01/01/000000.000-old.json";
+    let put = store.put(old, "{}".into(), Precondition::None);
+    put.await.unwrap();
+    let audited = keys(&store, "audit/").await;
     collect().await;
+    let left = keys(&store, "audit/").await;
+    assert_eq!(left.len() + 1, audited.len());
+    assert!(!left.is_empty() && !left.contains(old), "{left:?}");
     tokio::time::sleep(UNUSED_FILE_TTL - Duration::from_secs(1)).await;
     collect().await;
     assert_eq!(
