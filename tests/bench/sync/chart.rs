@@ -44,7 +44,7 @@ impl Range {
 pub fn draw(all: &[Figures]) -> String {
     let shown: Vec<&Figures> = all
         .iter()
-        .filter(|one| one.world == "W" && PANELS.contains(&one.work))
+        .filter(|one| one.world == "W" && PANELS.contains(&one.work.as_str()))
         .collect();
     if shown.is_empty() {
         return String::from("<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");

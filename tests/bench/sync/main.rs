@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p driftless-acceptance --bin sync-bench -- [--sizes N,..]
 //! [--releases N,..] [--bin FILE] [--flux] [--only SYSTEM,..] [--rest SECONDS] [--json FILE] [--svg
-//! FILE]`
+//! FILE] [--with FILE,..]`
 
 mod chart;
 mod floor;

@@ -2,6 +2,7 @@
 
 use driftless_harness::cluster::{Cluster, Request};
 use driftless_harness::usage;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,18 +10,22 @@ use std::time::Duration;
 const OWN: &str = "ureq";
 
 /// The figures of one piece of work.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Figures {
     pub system: String,
     pub world: String,
     pub size: usize,
-    pub work: &'static str,
+    pub work: String,
     pub seconds: f64,
     /// Requests by verb and kind of resource, such as `patch kustomizations/status`.
     pub requests: BTreeMap<String, usize>,
     /// The bytes of answers, for a system at rest.
     pub bytes: Option<u64>,
+    #[serde(rename = "cpuSeconds")]
     pub cpu: f64,
     /// The peak of resident memory since the start of the system.
+    #[serde(rename = "peakMiB")]
     pub peak_mib: f64,
 }
 
@@ -63,7 +68,7 @@ impl<'a> Counters<'a> {
         &self,
         system: &str,
         (world, size): (&str, usize),
-        work: &'static str,
+        work: &str,
         time: Duration,
     ) -> Figures {
         let cpu = used(&self.processes) - self.cpu;
@@ -75,7 +80,7 @@ impl<'a> Counters<'a> {
             system: system.to_owned(),
             world: world.to_owned(),
             size,
-            work,
+            work: work.to_owned(),
             seconds: time.as_secs_f64(),
             requests: by_name(&requests),
             bytes: (work == "rest").then_some(bytes),

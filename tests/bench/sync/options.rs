@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const USAGE: &str = "usage: sync-bench [--sizes N,..] [--releases N,..] [--bin FILE] [--flux] \
-    [--only SYSTEM,..] [--rest SECONDS] [--json FILE] [--svg FILE]";
+    [--only SYSTEM,..] [--rest SECONDS] [--json FILE] [--svg FILE] [--with FILE,..]";
 
 pub struct Options {
     /// The numbers of Kustomizations.
@@ -20,6 +20,8 @@ pub struct Options {
     pub rest: Duration,
     pub json: Option<PathBuf>,
     pub svg: Option<PathBuf>,
+    /// The figures of earlier runs, as JSON: they are added to the table, the JSON and the picture.
+    pub with: Vec<PathBuf>,
 }
 
 impl Options {
@@ -33,6 +35,7 @@ impl Options {
             rest: Duration::from_secs(60),
             json: None,
             svg: None,
+            with: Vec::new(),
         };
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -54,6 +57,7 @@ impl Options {
                 }
                 "--json" => options.json = Some(value.into()),
                 "--svg" => options.svg = Some(value.into()),
+                "--with" => options.with = value.split(',').map(PathBuf::from).collect(),
                 other => return Err(format!("unknown option {other}")),
             }
         }

@@ -3,7 +3,7 @@
 use super::chart;
 use super::measure::Figures;
 use super::options::Options;
-use serde_json::{Value, json};
+use std::path::PathBuf;
 
 const VERBS: [&str; 6] = ["get", "list", "watch", "patch", "create", "update"];
 
@@ -40,30 +40,32 @@ pub fn table(all: &[Figures]) -> String {
     text
 }
 
-fn works(all: &[Figures]) -> Vec<&'static str> {
+fn works(all: &[Figures]) -> Vec<&str> {
     let mut works = Vec::new();
     for one in all {
-        if !works.contains(&one.work) {
-            works.push(one.work);
+        if !works.contains(&one.work.as_str()) {
+            works.push(one.work.as_str());
         }
     }
     works
 }
 
+/// Returns the figures of earlier runs, from their files.
+pub fn earlier(options: &Options) -> Vec<Figures> {
+    let read = |file: &PathBuf| -> Vec<Figures> {
+        let text = std::fs::read(file).expect("read the figures");
+        serde_json::from_slice(&text).expect("the figures of a run")
+    };
+    options.with.iter().flat_map(read).collect()
+}
+
 /// Writes the files of the options with the figures so far.
 pub fn write(options: &Options, all: &[Figures]) {
     if let Some(file) = &options.json {
-        let rows: Vec<Value> = all.iter().map(row).collect();
-        let text = serde_json::to_string_pretty(&rows).expect("JSON");
+        let text = serde_json::to_string_pretty(all).expect("JSON");
         std::fs::write(file, text).expect("write the figures");
     }
     if let Some(file) = &options.svg {
         std::fs::write(file, chart::draw(all)).expect("write the picture");
     }
-}
-
-fn row(one: &Figures) -> Value {
-    json!({"system": one.system, "world": one.world, "size": one.size, "work": one.work,
-        "seconds": one.seconds, "requests": one.requests, "bytes": one.bytes,
-        "cpuSeconds": one.cpu, "peakMiB": one.peak_mib})
 }

@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// Measures everything, and prints the table.
 pub fn run(options: &Options) {
     eprintln!("driftless is {}", options.program.display());
-    let mut all = Vec::new();
+    let mut all = report::earlier(options);
     for &size in &options.sizes {
         for system in &options.systems {
             all.extend(match system == floor::COMMAND {
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
             return;
         };
         let first = Figures {
-            work: "push-one",
+            work: "push-one".to_owned(),
             seconds: applied.as_secs_f64(),
             requests: all.requests.clone(),
             system: all.system.clone(),

@@ -33,7 +33,7 @@ const WATCH_SLACK: Duration = Duration::from_secs(3);
 /// The shortest time that an API server watches for.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// The shortest silence after which a server has sent the events that it knows.
-const SILENCE: Duration = Duration::from_millis(100);
+const SILENCE: Duration = Duration::from_millis(250);
 /// The silence of a slow server, as a multiple of the time until its answer began.
 const SILENCE_FACTOR: u32 = 4;
 
@@ -746,8 +746,8 @@ mod tests {
         let frames = futures::stream::unfold(0, |at| async move {
             let (pause, text) = match at {
                 0 => (50, first),
-                1 => (90, "{\"type\":"),
-                _ => (200, late),
+                1 => (240, "{\"type\":"),
+                _ => (300, late),
             };
             tokio::time::sleep(Duration::from_millis(pause)).await;
             let frame = http_body::Frame::data(Bytes::from_static(text.as_bytes()));
