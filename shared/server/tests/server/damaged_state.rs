@@ -72,17 +72,22 @@ async fn recovers(site: &Site, version: &'static str, damage: &str) -> &'static 
     next
 }
 
-/// Returns the files of a state directory, but only one of `locks`, which are all alike.
+/// Returns the files of a state directory, but only one lock and one record of the audit log: they
+/// are all alike, and each recovery writes more of them.
 fn records(site: &Site) -> Vec<PathBuf> {
     let root = site.state();
+    let mut alike = [root.join("locks"), root.join("blobs/audit")].map(|place| (place, 0));
+    let mut is_taken = |file: &PathBuf| {
+        let place = alike.iter_mut().find(|(place, _)| file.starts_with(place));
+        place.is_none_or(|(_, count)| {
+            *count += 1;
+            *count == 1
+        })
+    };
     let all = files(&root).into_iter();
-    let all = all.filter(|file| !file.starts_with(root.join("damaged")));
-    let mut locks = 0;
-    all.filter(|file| {
-        locks += usize::from(file.starts_with(root.join("locks")));
-        locks <= 1 || !file.starts_with(root.join("locks"))
-    })
-    .collect()
+    all.filter(|file| !file.starts_with(root.join("damaged")))
+        .filter(|file| is_taken(file))
+        .collect()
 }
 
 /// Returns the first parts of the keys of the blobs below a directory.
@@ -100,6 +105,7 @@ async fn each_file_in_turn() {
     let known = kinds(&site.state());
     for kind in [
         "artifacts",
+        "audit",
         "charts",
         "commits",
         "hubs",
