@@ -702,8 +702,9 @@ pub trait Cluster: Send + Sync {
         Ok(Page::whole(objects))
     }
     /// Returns the changes since a resourceVersion, of the objects that [`Cluster::page`] lists.
-    /// Ends with a bookmark, or after `time` (whole seconds). With a `time` of zero, it ends as soon
-    /// as the server has sent what it knows. Changes that come too late are those of the next watch.
+    /// Ends with a bookmark, or after `time` (whole seconds). With a `time` of zero, it ends as
+    /// soon as the server has sent what it knows. Changes that come too late are those of the next
+    /// watch.
     ///
     /// # Errors
     /// The error [is expired](PortError::is_expired) if the server no longer has all changes since

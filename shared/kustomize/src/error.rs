@@ -116,7 +116,8 @@ pub enum ErrorKind {
         /// The objects that match.
         candidates: String,
     },
-    /// A budget of [`Limits`](crate::Limits) is used up, or the tank that they take their fuel from.
+    /// A budget of [`Limits`](crate::Limits) is used up, or the tank from which they take their
+    /// fuel.
     #[error("more than {limit} {unit}: the limit of {scope}")]
     Budget {
         /// The unit that was counted.

@@ -126,7 +126,7 @@ fn metrics(widget: &Value) -> Vec<[String; 4]> {
         match row.as_slice() {
             [] => continue,
             ["...", value] => before[3] = (*value).to_owned(),
-            [parts @ ..] => {
+            parts => {
                 assert_eq!(parts.len(), 4, "{parts:?}");
                 let changed = before.iter_mut().zip(parts).filter(|(_, new)| **new != ".");
                 changed.for_each(|(old, new)| *old = (*new).to_owned());

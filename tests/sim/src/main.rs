@@ -50,7 +50,7 @@ struct Arguments {
     /// Print what 100, 1,000 and 10,000 objects cost a month, and a push
     #[arg(long)]
     cost: bool,
-    /// Print what a fleet of this many remote clusters needs for pushes, sweeps, a dark cluster and a restored hub
+    /// Print what a fleet of this many remote clusters needs
     #[arg(long, num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(1..))]
     scale: Option<u64>,
     /// Number of objects on each cluster of --scale

@@ -35,8 +35,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The HTTP versions that a client offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// One request at a time on a connection: for watches, which may be more than the streams that a
-    /// server allows on one connection (100 by default in Kubernetes 1.36).
+    /// One request at a time on a connection: for watches, which may be more than the streams that
+    /// a server allows on one connection (100 by default in Kubernetes 1.36).
     Http1,
     /// HTTP/2 if the server offers it: all requests on one connection.
     Http2,

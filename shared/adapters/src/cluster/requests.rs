@@ -101,7 +101,7 @@ impl Caller<'_> {
             .await
     }
 
-    /// Sends a request with a timeout. The answer is read as far as `reading` says.
+    /// Sends a request with a timeout, and reads the part of the answer that `reading` names.
     async fn send_within(
         &self,
         limit: Duration,

@@ -2,8 +2,8 @@
 //! by a WATCH from the resourceVersion that is known.
 //!
 //! A watch ends when the API server has sent what it knows. What it misses, because the server was
-//! late, comes in the next sweep: a watch from a resourceVersion leaves nothing out. A step reads again before it decides,
-//! so a late sweep costs a minute, and nothing else.
+//! late, comes in the next sweep: a watch from a resourceVersion leaves nothing out. A step reads
+//! again before it decides, so a late sweep costs a minute, and nothing else.
 
 use crate::kustomization;
 use driftless_flux::{FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, ObjectRef};
