@@ -48,19 +48,19 @@ struct Arguments {
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..))]
     hours: u64,
     /// Print what 100, 1,000 and 10,000 objects cost a month, and a push
-    #[arg(long)]
+    #[arg(long, group = "table")]
     cost: bool,
     /// Print what a fleet of this many remote clusters needs
-    #[arg(long, num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, group = "table", num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(1..))]
     scale: Option<u64>,
     /// Number of objects on each cluster of --scale
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, requires = "scale", default_value_t = 20)]
     objects: usize,
     /// Hours that a cluster of --scale is dark
-    #[arg(long, default_value_t = 72)]
+    #[arg(long, requires = "scale", default_value_t = 72)]
     dark_hours: u64,
     /// Print --cost or --scale as JSON
-    #[arg(long)]
+    #[arg(long, requires = "table")]
     json: bool,
     /// Print the times of the scenarios, with --bug if it is given
     #[arg(long)]

@@ -7,6 +7,7 @@ use driftless_sim::economy;
 use driftless_sim::gate::Kind;
 use driftless_sim::isolation;
 use driftless_sim::run::{Options, Outcome, run};
+use driftless_sim::scale::{Scale, Size};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -257,4 +258,34 @@ fn economy() {
     assert!((500..=1200).contains(&cost.of(Kind::ApiRead)), "{cost:?}");
     let missed = economy::missed_bounds(50, &cost);
     assert_eq!(missed, Vec::<String>::new(), "{cost:?}");
+}
+
+/// Checks on a small fleet the statements of tests/bench/README.md about large ones.
+#[test]
+fn scale() {
+    let (clusters, objects) = (3, 5);
+    let table = Scale::measure(Size {
+        clusters,
+        objects,
+        dark: Duration::from_secs(3600),
+    });
+    let table = table.json();
+    let count = |event: &str, column: &str| {
+        let mut events = table["events"].as_array().into_iter().flatten();
+        let event = events.find(|one| one["event"] == event);
+        event
+            .and_then(|event| event[column].as_u64())
+            .expect(column)
+    };
+    let all = (clusters * objects) as u64;
+    for event in ["first sync", "push of all objects"] {
+        assert!(count(event, "apiWrites") >= all, "{table:#}");
+    }
+    for column in ["messages", "steps", "apiWrites"] {
+        assert_eq!(count("one cluster dark", column), 0, "{column}: {table:#}");
+        let at_rest = count("a minute at rest: one sweep", column);
+        assert_eq!(at_rest, 0, "{column}: {table:#}");
+    }
+    let restored = count("hub restored from a backup", "apiWrites");
+    assert!(restored < all, "a remote cluster is written: {table:#}");
 }
