@@ -89,16 +89,13 @@ impl Change {
 
     /// Returns the object as `Kind/namespace/name`, without the namespace if it has none.
     pub fn object(&self) -> String {
-        let Self {
-            kind,
-            namespace,
-            name,
-            ..
-        } = self;
-        match namespace.as_str() {
-            "" => format!("{kind}/{name}"),
-            namespace => format!("{kind}/{namespace}/{name}"),
-        }
+        let id = ObjectId {
+            group: self.group.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        };
+        id.to_string()
     }
 }
 

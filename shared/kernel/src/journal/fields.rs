@@ -39,7 +39,7 @@ pub struct FieldChange {
 /// `with_values`; a Secret has none.
 pub fn changed(before: &Object, after: &Object, with_values: bool) -> Vec<FieldChange> {
     let mut walk = Walk::new(with_values, after);
-    walk.maps(&mut String::new(), &strip(before), &strip(after));
+    walk.maps(&mut String::new(), before.as_map(), after.as_map());
     walk.found
 }
 
@@ -55,19 +55,19 @@ pub fn digest(before: Option<&Object>, after: &Object, with_values: bool) -> Str
         false => b"paths",
     });
     walk.digest = Some(digest);
-    let before = before.map(strip).unwrap_or_default();
-    walk.maps(&mut String::new(), &before, &strip(after));
+    let none = Map::new();
+    let before = before.map_or(&none, Object::as_map);
+    walk.maps(&mut String::new(), before, after.as_map());
     format!("sha256:{}", walk.digest.unwrap_or_default().hex())
 }
 
-/// Returns the fields of an object that are compared.
-fn strip(object: &Object) -> Map<String, Value> {
-    let mut map = object.as_map().clone();
-    map.remove("status");
-    if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
-        metadata.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
+/// Checks whether the server writes the field `key` below a path.
+fn is_of_server(path: &str, key: &str) -> bool {
+    match path {
+        "" => key == "status",
+        "metadata" => SERVER_FIELDS.contains(&key),
+        _ => false,
     }
-    map
 }
 
 struct Walk {
@@ -105,7 +105,8 @@ impl Walk {
     }
 
     fn maps(&mut self, path: &mut String, before: &Map<String, Value>, after: &Map<String, Value>) {
-        let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let keys = before.keys().chain(after.keys());
+        let keys: BTreeSet<&String> = keys.filter(|key| !is_of_server(path, key)).collect();
         for key in keys {
             let part = match key.contains(['.', '/', '[']) {
                 true => format!("[{key}]"),
