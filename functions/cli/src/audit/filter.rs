@@ -3,15 +3,11 @@
 use driftless_flux::{FluxKind, Invalid, ObjectRef};
 use driftless_kernel::audit::{Change, Record};
 
-/// The Flux object of `--by`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FluxObject(ObjectRef);
-
 /// Parses `KIND/NAMESPACE/NAME`, with the kind in any case.
 ///
 /// # Errors
 /// The text has another form, or the kind is not one of Flux.
-pub fn flux_object(text: &str) -> Result<FluxObject, Invalid> {
+fn flux_object(text: &str) -> Result<ObjectRef, Invalid> {
     let expected =
         || Invalid::from("expected KIND/NAMESPACE/NAME, such as Kustomization/team-a/apps");
     let parts: Vec<&str> = text.split('/').collect();
@@ -21,24 +17,30 @@ pub fn flux_object(text: &str) -> Result<FluxObject, Invalid> {
     let mut kinds = FluxKind::ALL.into_iter();
     let kind = kinds.find(|known| known.as_str().eq_ignore_ascii_case(kind));
     let kind = kind.ok_or_else(expected)?;
-    Ok(FluxObject(ObjectRef::new(kind, namespace, name)))
+    Ok(ObjectRef::new(kind, namespace, name))
 }
 
 /// The flags that select records and changes. One that is absent selects all.
-#[derive(Default)]
+#[derive(Default, clap::Args)]
 pub struct Filter {
-    /// The cluster: a hub, or `[NAMESPACE/]NAME` of a kubeconfig.
-    pub cluster: Option<String>,
-    /// The kind of the changed object, in any case.
-    pub kind: Option<String>,
-    /// The namespace of the changed object.
-    pub namespace: Option<String>,
-    /// The name of the changed object.
-    pub name: Option<String>,
-    /// The Flux object that made the change.
-    pub by: Option<FluxObject>,
-    /// A part of the commit's author, in any case.
-    pub author: Option<String>,
+    /// Only changes on this cluster: a hub, or [NAMESPACE/]NAME of the kubeconfig of a remote one
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Only changes of objects of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only changes of objects in this namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Only changes of objects with this name
+    #[arg(long)]
+    name: Option<String>,
+    /// Only changes by this Flux object
+    #[arg(long, value_name = "KIND/NAMESPACE/NAME", value_parser = flux_object)]
+    by: Option<ObjectRef>,
+    /// Only changes of commits whose author contains this text, in any case
+    #[arg(long, value_name = "TEXT")]
+    author: Option<String>,
 }
 
 impl Filter {
@@ -60,7 +62,7 @@ impl Filter {
             author.as_ref().is_some_and(|author| author.contains(&part))
         };
         self.cluster.as_ref().is_none_or(is_cluster)
-            && self.by.as_ref().is_none_or(|by| by.0 == record.by)
+            && self.by.as_ref().is_none_or(|by| *by == record.by)
             && self.author.as_ref().is_none_or(is_author)
     }
 
@@ -99,78 +101,50 @@ mod tests {
         }
     }
 
+    /// Checks how many changes each value of a flag leaves.
+    fn check<const N: usize>(set: fn(&mut Filter, &str), expected: [(&str, usize); N]) {
+        for (value, count) in expected {
+            let mut filter = Filter::default();
+            set(&mut filter, value);
+            assert_eq!(left(filter), count, "{value}");
+        }
+    }
+
     #[test]
     fn each_flag_selects() {
-        let some = |text: &str| Some(text.to_owned());
         assert_eq!(left(Filter::default()), 3);
-        for (kind, count) in [("deployment", 1), ("ConfigMap", 1), ("Secret", 0)] {
-            let kind = some(kind);
-            assert_eq!(
-                left(Filter {
-                    kind,
-                    ..Filter::default()
-                }),
-                count
-            );
-        }
-        for (namespace, count) in [("shop", 2), ("other", 1), ("team-a", 0)] {
-            let namespace = some(namespace);
-            assert_eq!(
-                left(Filter {
-                    namespace,
-                    ..Filter::default()
-                }),
-                count
-            );
-        }
-        for (name, count) in [("web", 2), ("we", 0)] {
-            let name = some(name);
-            assert_eq!(
-                left(Filter {
-                    name,
-                    ..Filter::default()
-                }),
-                count
-            );
-        }
-        for (cluster, count) in [
-            ("eu-1", 3),
-            ("team-a/eu-1", 3),
-            ("team-b/eu-1", 0),
-            ("prod", 0),
-        ] {
-            let cluster = some(cluster);
-            assert_eq!(
-                left(Filter {
-                    cluster,
-                    ..Filter::default()
-                }),
-                count
-            );
-        }
-        for (author, count) in [("ADA@acme", 3), ("bob", 0)] {
-            let author = some(author);
-            assert_eq!(
-                left(Filter {
-                    author,
-                    ..Filter::default()
-                }),
-                count
-            );
-        }
-        for (by, count) in [
-            ("kustomization/team-a/apps", 3),
-            ("HelmRelease/team-a/apps", 0),
-        ] {
-            let by = Some(flux_object(by).unwrap());
-            assert_eq!(
-                left(Filter {
-                    by,
-                    ..Filter::default()
-                }),
-                count
-            );
-        }
+        check(
+            |filter, kind| filter.kind = Some(kind.to_owned()),
+            [("deployment", 1), ("ConfigMap", 1), ("Secret", 0)],
+        );
+        check(
+            |filter, namespace| filter.namespace = Some(namespace.to_owned()),
+            [("shop", 2), ("other", 1), ("team-a", 0)],
+        );
+        check(
+            |filter, name| filter.name = Some(name.to_owned()),
+            [("web", 2), ("we", 0)],
+        );
+        check(
+            |filter, cluster| filter.cluster = Some(cluster.to_owned()),
+            [
+                ("eu-1", 3),
+                ("team-a/eu-1", 3),
+                ("team-b/eu-1", 0),
+                ("prod", 0),
+            ],
+        );
+        check(
+            |filter, author| filter.author = Some(author.to_owned()),
+            [("ADA@acme", 3), ("bob", 0)],
+        );
+        check(
+            |filter, by| filter.by = Some(flux_object(by).unwrap()),
+            [
+                ("kustomization/team-a/apps", 3),
+                ("HelmRelease/team-a/apps", 0),
+            ],
+        );
         for wrong in ["", "apps", "Deployment/a/b", "kustomization/a"] {
             assert!(flux_object(wrong).is_err(), "{wrong}");
         }

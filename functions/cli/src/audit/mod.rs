@@ -41,24 +41,8 @@ pub struct Args {
     /// hubs]
     #[arg(long, value_name = "NAME")]
     hub: Option<String>,
-    /// Only changes on this cluster: a hub, or [NAMESPACE/]NAME of the kubeconfig of a remote one
-    #[arg(long, value_name = "NAME")]
-    cluster: Option<String>,
-    /// Only changes of objects of this kind
-    #[arg(long)]
-    kind: Option<String>,
-    /// Only changes of objects in this namespace
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-    /// Only changes of objects with this name
-    #[arg(long)]
-    name: Option<String>,
-    /// Only changes by this Flux object
-    #[arg(long, value_name = "KIND/NAMESPACE/NAME", value_parser = filter::flux_object)]
-    by: Option<filter::FluxObject>,
-    /// Only changes of commits whose author contains this text, in any case
-    #[arg(long, value_name = "TEXT")]
-    author: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
     /// Only records since this time (RFC 3339), or this long ago
     #[arg(long, value_name = "TIME|DURATION", value_parser = moment, default_value = "24h")]
     since: Moment,
@@ -127,15 +111,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let since = args.since.time(now);
     let until = args.until.map_or(now, |until| until.time(now));
     let mut records = read(blobs.as_ref(), args.hub.as_deref(), since, until).await?;
-    let filter = Filter {
-        cluster: args.cluster,
-        kind: args.kind,
-        namespace: args.namespace,
-        name: args.name,
-        by: args.by,
-        author: args.author,
-    };
-    records.retain_mut(|record| filter.keep(record));
+    records.retain_mut(|record| args.filter.keep(record));
     print(&records, args.output.format)
 }
 
