@@ -24,4 +24,6 @@ pub mod notifications;
 pub mod offline;
 mod percent;
 mod resolver;
+#[cfg(test)]
+mod self_signed;
 mod tenant_http;

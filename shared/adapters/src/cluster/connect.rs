@@ -232,25 +232,12 @@ fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::client::Body;
-    use rustls_pki_types::PrivateKeyDer;
-    use std::sync::Arc;
+    use crate::self_signed;
     use tokio::net::TcpListener;
 
     /// Returns the protocol that a server with HTTP/2 and HTTP/1.1 and a client agree on.
     async fn negotiated(create: fn(&Access) -> Result<kube::Client>) -> Option<Vec<u8>> {
-        let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-        let key = own.signing_key.serialize_pem();
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![own.cert.der().clone()], key)
-            .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let (authority, acceptor) = self_signed::server("127.0.0.1", &["h2", "http/1.1"]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepted = tokio::spawn(async move {
@@ -260,7 +247,7 @@ mod tests {
         });
         let access = Access {
             server: format!("https://{address}"),
-            certificate_authority: Some(own.cert.pem().into_bytes()),
+            certificate_authority: Some(authority.into_bytes()),
             tls_server_name: None,
             insecure_skip_tls_verify: false,
             allow_local: true,

@@ -37,16 +37,6 @@ const SILENCE: Duration = Duration::from_millis(250);
 /// The silence of a slow server, as a multiple of the time until its answer began.
 const SILENCE_FACTOR: u32 = 4;
 
-/// The part of an answer that is read.
-#[derive(Clone, Copy)]
-enum Reading {
-    /// The whole answer.
-    Whole,
-    /// The events of a watch, up to its first bookmark.
-    Bookmark,
-    /// The events of a watch, until none has come for a moment.
-    Silence,
-}
 /// The number of objects of one page.
 const PAGE: usize = 500;
 /// The number of times that a list is restarted because its continuation token expired.
@@ -86,6 +76,17 @@ pub struct Caller<'a> {
 #[serde(rename_all = "camelCase")]
 struct Version {
     git_version: String,
+}
+
+/// The part of an answer that is read.
+#[derive(Clone, Copy)]
+enum Reading {
+    /// The whole answer.
+    Whole,
+    /// The events of a watch, up to its first bookmark.
+    Bookmark,
+    /// The events of a watch, until none has come for a moment.
+    Silence,
 }
 
 impl Caller<'_> {
@@ -169,11 +170,14 @@ impl Caller<'_> {
         let start = tokio::time::Instant::now();
         let sent = self.client.send(request).await;
         let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
+        let silence = match reading {
+            Reading::Silence => (start.elapsed() * SILENCE_FACTOR).max(SILENCE),
+            Reading::Bookmark | Reading::Whole => Duration::MAX,
+        };
         let body = match reading {
-            Reading::Silence if head.status.is_success() => {
-                events(body, Some((start.elapsed() * SILENCE_FACTOR).max(SILENCE))).await
+            Reading::Bookmark | Reading::Silence if head.status.is_success() => {
+                events(body, silence).await
             }
-            Reading::Bookmark if head.status.is_success() => events(body, None).await,
             _ => {
                 let body = Limited::new(body, ANSWER_LIMIT).collect().await;
                 body.map(|body| body.to_bytes())
@@ -408,18 +412,18 @@ impl Caller<'_> {
         version: &str,
         time: Duration,
     ) -> Result<Changes> {
+        let (reading, time) = match time.is_zero() {
+            true => (Reading::Silence, SHORTEST_WATCH),
+            false => (Reading::Bookmark, time),
+        };
         let mut path = selection(resource, "", selector)?;
         path.push_str(&format!(
             "watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
             encode(version),
-            time.as_secs().max(1)
+            time.as_secs()
         ));
-        let reading = match time.is_zero() {
-            true => Reading::Silence,
-            false => Reading::Bookmark,
-        };
         let headers = [(header::ACCEPT, HeaderValue::from_static(JSON))];
-        let limit = time.max(SHORTEST_WATCH) + WATCH_SLACK;
+        let limit = time + WATCH_SLACK;
         let answer = self
             .send_within(limit, &Method::GET, &path, &headers, Bytes::new(), reading)
             .await?;
@@ -638,8 +642,8 @@ fn selection(resource: &Resource, namespace: &str, selector: &str) -> Result<Str
 }
 
 /// Reads the lines of a watch: up to the first bookmark, which shows that the changes are complete,
-/// or to the end of the watch.
-async fn events<B>(body: B, silence: Option<Duration>) -> Result<Bytes, BoxError>
+/// to the end of the watch, or until nothing has come for the time `silence`.
+async fn events<B>(body: B, silence: Duration) -> Result<Bytes, BoxError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -647,16 +651,10 @@ where
     let mut body = pin!(Limited::new(body, WATCH_LIMIT));
     let (mut read, mut start) = (BytesMut::new(), 0);
     loop {
-        let frame = match silence {
-            None => body.frame().await,
-            Some(silence) => match tokio::time::timeout(silence, body.frame()).await {
-                Ok(frame) => frame,
-                Err(_) => {
-                    // The last event may not be complete: it is that of the next watch.
-                    read.truncate(start);
-                    return Ok(read.freeze());
-                }
-            },
+        let Ok(frame) = tokio::time::timeout(silence, body.frame()).await else {
+            // The last event may not be complete: it is that of the next watch.
+            read.truncate(start);
+            return Ok(read.freeze());
         };
         let Some(frame) = frame else {
             return Ok(read.freeze());
@@ -754,7 +752,7 @@ mod tests {
             Some((Ok::<_, BoxError>(frame), at + 1))
         });
         let body = StreamBody::new(frames.take(3).boxed());
-        let read = events(body, Some(SILENCE)).await.unwrap();
+        let read = events(body, SILENCE).await.unwrap();
         assert_eq!(
             read, first,
             "the incomplete event is left to the next watch"

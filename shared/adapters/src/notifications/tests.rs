@@ -64,16 +64,7 @@ async fn converse(socket: impl AsyncRead + AsyncWrite + Unpin, answer: &str) -> 
 
 #[tokio::test]
 async fn nats_by_tls() {
-    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(own.signing_key.serialize_pem().as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![own.cert.der().clone()], key)
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let (authority, acceptor) = crate::self_signed::server("localhost", &[]);
     for is_trusted in [true, false] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -91,7 +82,7 @@ async fn nats_by_tls() {
         });
         let mut transport = transport(true);
         if is_trusted {
-            transport.connection.certificate_authority = Some(own.cert.pem().into_bytes());
+            transport.connection.certificate_authority = Some(authority.clone().into_bytes());
         }
         let place = format!("nats://localhost:{port}");
         let sent = transport
