@@ -271,6 +271,46 @@ fn retry_on_failure_upgrades_what_failed() {
 }
 
 #[test]
+fn retry_on_failure_does_not_retry_before_the_interval() {
+    let world = world();
+    let strategy = json!({"name": "RetryOnFailure", "retryInterval": "1h"});
+    let spec = json!({"timeout": "30s", "install": {"strategy": strategy}, "upgrade": {"strategy": strategy}});
+    world.release(with(&spec, json!({"stuck": true})));
+    world.reconcile(MINUTE);
+    assert_eq!(world.records("hub"), "v1 failed");
+    // A duplicate of the message, then the delayed messages: none is delayed for an hour.
+    world.reconcile(MINUTE);
+    world.work(40 * MINUTE);
+    assert_eq!(world.records("hub"), "v1 failed");
+    assert_eq!(world.message("Reconciling"), "retrying after 1h0m0s");
+    world.work(20 * MINUTE);
+    assert_eq!(world.records("hub"), "v1 failed, v2 failed");
+    // A change of the spec does not wait.
+    world.release(with(&spec, json!({})));
+    world.reconcile(MINUTE);
+    assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
+}
+
+#[test]
+fn a_request_retries_at_once() {
+    let world = world();
+    let strategy = json!({"name": "RetryOnFailure", "retryInterval": "1h"});
+    let spec = json!({"timeout": "30s", "install": {"strategy": strategy}, "upgrade": {"strategy": strategy}});
+    world.release(with(&spec, json!({"stuck": true})));
+    world.reconcile(MINUTE);
+    let request = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
+    let path = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
+    world.hub().must(
+        "PATCH",
+        path,
+        "application/merge-patch+json",
+        Some(&request),
+    );
+    world.reconcile(MINUTE);
+    assert_eq!(world.records("hub"), "v1 failed, v2 failed");
+}
+
+#[test]
 fn tests_run_and_fail() {
     let spec = json!({"test": {"enable": true}, "upgrade": {"remediation": {"retries": 1}}});
     let world = world();

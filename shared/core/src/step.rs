@@ -8,7 +8,7 @@ use crate::kustomization::Kustomizations;
 use crate::notification::{self, Checked};
 use crate::receiver::{self, Receivers};
 use driftless_flux::{
-    AlertSpec, FluxKind, HelmRepository, ObjectRef, ProviderSpec, REQUESTED_AT, reason,
+    AlertSpec, FluxKind, HelmRepository, ObjectRef, ProviderSpec, is_request_handled, reason,
 };
 use driftless_helmrelease::HelmReleases;
 use driftless_kernel::concurrent;
@@ -113,11 +113,9 @@ async fn listed(
     let objects = objects?.into_iter();
     let with_id = objects.filter_map(|object| Some((ObjectRef::of(&object)?, object)));
     let may_move = |object: &Object| {
-        let handled = object.pointer("/status/lastHandledReconcileAt");
-        let handled = handled.and_then(Value::as_str).unwrap_or_default();
         object.meta("deletionTimestamp").is_empty()
             && object.pointer("/spec/suspend") != Some(&Value::Bool(true))
-            && object.annotation(REQUESTED_AT).unwrap_or_default() == handled
+            && is_request_handled(object)
     };
     let movable = with_id.filter(|(_, object)| may_move(object)).collect();
     Ok((movable, alerts))

@@ -159,6 +159,14 @@ pub fn is_suspended(object: &Object) -> bool {
     }
 }
 
+/// Returns whether a step has handled the request of the annotation [`REQUESTED_AT`]. Without the
+/// annotation there is no request.
+pub fn is_request_handled(object: &Object) -> bool {
+    let handled = object.pointer("/status/lastHandledReconcileAt");
+    let handled = handled.and_then(Value::as_str).unwrap_or_default();
+    object.annotation(REQUESTED_AT).unwrap_or_default() == handled
+}
+
 /// Returns the merge patch that suspends or resumes an object. As Flux's command line does, it
 /// removes the field instead of setting it to false. An ArtifactGenerator has an annotation in
 /// place of the field.

@@ -373,8 +373,12 @@ pub fn decide_after(
     Ok(Some(Pause::Stalled(message)))
 }
 
-/// Returns the pause until the next attempt if the strategy is `RetryOnFailure`.
-fn retry_pause(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, ReleaseError> {
+/// Returns the pause until the next attempt if the strategy is `RetryOnFailure`, and marks the
+/// release as retried later.
+///
+/// # Errors
+/// The duration in the spec is not valid.
+pub fn retry_pause(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, ReleaseError> {
     let Some(interval) = release.active_retry()? else {
         return Ok(None);
     };

@@ -2,7 +2,9 @@
 //! action, and repeats until the decision is a pause.
 
 use super::Memory;
-use super::action::{Action, ActionKind, Decision, Pause, decide, decide_after, take_request};
+use super::action::{
+    Action, ActionKind, Decision, Pause, decide, decide_after, retry_pause, take_request,
+};
 use super::chart;
 use super::conditions::{DRIFTED, mark, mark_running, reasons};
 use super::memory::{ChartFacts, Running};
@@ -17,7 +19,7 @@ use super::{history, values};
 use crate::error::ReleaseError;
 use driftless_flux::{
     ArtifactStatus, ConditionStatus, DriftMode, HelmRelease, ObjectRef, RESET_AT, duration_text,
-    reason, rfc3339,
+    is_request_handled, reason, rfc3339,
 };
 use driftless_helm::Chart;
 use driftless_helm::record::{Release, Status, config_digest};
@@ -25,6 +27,7 @@ use driftless_helm::values::Table;
 use driftless_kernel::context::Context;
 use driftless_kernel::credentials;
 use driftless_kernel::failure::Failure;
+use driftless_kernel::state::millis;
 use driftless_kernel::target::Target;
 use driftless_manifest::Object;
 use driftless_plans::inventory;
@@ -119,9 +122,9 @@ impl Attempt<'_> {
         rfc3339(self.context.ports.clock.now())
     }
 
-    fn milliseconds(&self) -> u64 {
-        let now = self.context.ports.clock.now().as_millis();
-        u64::try_from(now).unwrap_or(u64::MAX)
+    /// Returns the current time in milliseconds since 1970.
+    pub fn milliseconds(&self) -> u64 {
+        millis(self.context.ports.clock.now())
     }
 
     /// Returns the running action.
@@ -175,6 +178,17 @@ impl Attempt<'_> {
     /// # Errors
     /// Errors of the cluster that are not a failure of the release.
     pub async fn drive(&mut self) -> Result<AttemptEnd, Failure> {
+        let end = self.run_actions().await?;
+        self.memory.retry_at = match &end {
+            AttemptEnd::Paused(Pause::After(interval)) => {
+                millis(self.context.ports.clock.now() + *interval)
+            }
+            _ => 0,
+        };
+        Ok(end)
+    }
+
+    async fn run_actions(&mut self) -> Result<AttemptEnd, Failure> {
         if let Some(running) = &self.memory.running {
             self.done.clone_from(&running.done);
             // The step that rendered the release may have looked up a Secret.
@@ -209,10 +223,13 @@ impl Attempt<'_> {
 
     /// Decides on the next action and starts it, or returns the end of the attempt.
     async fn next(&mut self) -> Result<Option<AttemptEnd>, Failure> {
-        if self.wanted.is_none()
-            && let Some(end) = self.prepare().await?
-        {
-            return Ok(end);
+        if self.wanted.is_none() {
+            if let Some(end) = self.prepare().await? {
+                return Ok(end);
+            }
+            if let Some(pause) = self.early_retry()? {
+                return Ok(Some(AttemptEnd::Paused(pause)));
+            }
         }
         let last = self.storage.last().map(|last| &last.info.status);
         if last == Some(&Status::Uninstalling) && self.done.is_empty() {
@@ -254,9 +271,14 @@ impl Attempt<'_> {
             chart_version: &facts.version,
             values: &values,
         };
+        let is_requested = !is_request_handled(&release.object);
         let resets = take_request(release, RESET_AT);
-        if resets || failures_are_stale(release, &desired).is_some() {
+        let is_stale = resets || failures_are_stale(release, &desired).is_some();
+        if is_stale {
             release.status.clear_failures();
+        }
+        if is_stale || is_requested {
+            self.memory.retry_at = 0;
         }
         let generation = release.generation();
         let namespace = release.storage_namespace().to_owned();
@@ -272,6 +294,20 @@ impl Attempt<'_> {
         status.storage_namespace = namespace;
         self.wanted = Some((facts, values));
         Ok(None)
+    }
+
+    /// Returns the rest of the interval of `RetryOnFailure` if the step began before it is over: by
+    /// a duplicate of the message, by one of the sweep, or because no message is delayed for longer
+    /// than 15 minutes. helm-controller has one timer for each object instead.
+    fn early_retry(&mut self) -> Result<Option<Pause>, Failure> {
+        let rest = self.memory.retry_at.saturating_sub(self.milliseconds());
+        if rest == 0 {
+            return Ok(None);
+        }
+        let now = self.now();
+        let pause = retry_pause(&mut self.release, &now)
+            .map_err(|error| Failure::terminal(reason::FAILED, &error).caused_by(error))?;
+        Ok(pause.map(|_| Pause::After(Duration::from_millis(rest))))
     }
 
     /// Starts to uninstall the release in the status. Returns the end of the attempt if no record

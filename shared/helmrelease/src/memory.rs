@@ -21,6 +21,13 @@ pub struct Memory {
     /// sweep compares with them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, AppliedState>,
+    /// The time of the next retry (`RetryOnFailure`), in milliseconds since 1970; 0 if none is due.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_at: u64,
+}
+
+fn is_zero(time: &u64) -> bool {
+    *time == 0
 }
 
 /// The facts about a chart that decide whether its release is the desired one.

@@ -10,8 +10,8 @@ use crate::ports::Cause;
 use crate::schedule::MAX_INTERRUPTIONS;
 use driftless_flux::{
     Conditions, FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, NOTIFICATION_CONTROLLER,
-    REQUESTED_AT, SOURCE_CONTROLLER, SOURCE_WATCHER, generation, is_suspended, parse_duration,
-    reason,
+    SOURCE_CONTROLLER, SOURCE_WATCHER, generation, is_request_handled, is_suspended,
+    parse_duration, reason,
 };
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -36,9 +36,8 @@ pub async fn report(context: &Context<'_>, object: &Object) -> Result<Outcome, F
     context.report_failure(object, &failure, controller).await?;
     let conditions = Conditions::of(object);
     let ready = conditions.ready();
-    let handled = object.pointer("/status/lastHandledReconcileAt");
     let is_observed = ready.is_some_and(|ready| ready.observed_generation == generation(object))
-        && object.annotation(REQUESTED_AT) == handled.and_then(Value::as_str);
+        && is_request_handled(object);
     let outcome = Outcome::failed(failure, longest_retry(object));
     Ok(match is_observed && context.cause != Cause::Push {
         true => outcome,

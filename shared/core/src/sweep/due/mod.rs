@@ -8,8 +8,8 @@ use crate::kustomization::live_objects;
 use driftless_flux::generation;
 use driftless_flux::{
     ArtifactGenerator, ArtifactStatus, Condition, ConditionStatus, Conditions, FluxKind,
-    HelmRepository, ObjectRef, READY, REQUESTED_AT, STALLED, generator_interval, is_suspended,
-    parse_duration, parse_rfc3339, reason, sources_digest,
+    HelmRepository, ObjectRef, READY, REQUESTED_AT, STALLED, generator_interval,
+    is_request_handled, is_suspended, parse_duration, parse_rfc3339, reason, sources_digest,
 };
 use driftless_helmrelease::conditions::reasons;
 use driftless_kernel::ports::Cause;
@@ -330,13 +330,6 @@ pub fn is_observed(object: &Object) -> bool {
 fn has_observed_earlier(object: &Object) -> bool {
     let seen = ready(object).map(|ready| ready.observed_generation);
     seen.is_some_and(|seen| seen > 0 && seen < generation(object))
-}
-
-fn is_request_handled(object: &Object) -> bool {
-    let handled = object
-        .pointer("/status/lastHandledReconcileAt")
-        .and_then(Value::as_str);
-    object.annotation(REQUESTED_AT).unwrap_or_default() == handled.unwrap_or_default()
 }
 
 /// Returns whether a user has approved the prune that holds the revision of the last step: the next
