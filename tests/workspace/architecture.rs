@@ -482,6 +482,46 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
     }
 }
 
+/// Returns the features with which each package of other authors is built for the tests of
+/// `selection`, a set for each of its builds.
+fn features(selection: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let tree = driftless_harness::process::run(
+        Command::new(env!("CARGO"))
+            .current_dir(tools::workspace())
+            .args(["tree", "--locked", "--edges", "normal,build,dev"])
+            .args(["--prefix", "none", "--format", "{p}|{f}"])
+            .args(["--target", "x86_64-unknown-linux-gnu"])
+            .args(selection),
+    );
+    let mut packages = BTreeMap::<_, BTreeSet<_>>::new();
+    for (package, features) in tree.lines().filter_map(|line| line.split_once('|')) {
+        let features = features.trim_end_matches(" (*)").to_owned();
+        if !package.contains(" (/") {
+            let builds = packages.entry(package.to_owned()).or_default();
+            builds.insert(features);
+        }
+    }
+    packages
+}
+
+/// A package with other features is compiled again, with all crates that depend on it.
+#[test]
+fn both_tiers_of_tests_share_one_build_of_the_dependencies() {
+    let default = features(&[]);
+    let tools = features(&["-p", "driftless-acceptance", "-p", "driftless-oracles"]);
+    for (package, builds) in &tools {
+        let shared = default
+            .get(package)
+            .is_none_or(|default| !default.is_disjoint(builds));
+        assert!(
+            shared,
+            "{package}: the acceptance tier has the features {builds:?}, the default tier {:?}: \
+             list the missing ones in tests/acceptance/Cargo.toml",
+            default[package]
+        );
+    }
+}
+
 /// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the user who
 /// runs a command may name one.
 #[test]
