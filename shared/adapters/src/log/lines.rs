@@ -162,8 +162,8 @@ mod tests {
         let (log, second) = (Log::default(), tracing::Dispatch::none());
         let writer = log.clone();
         let lines = tracing_subscriber::fmt()
-            .event_format(JsonLines::without_time())
             .fmt_fields(JsonFields::new())
+            .event_format(JsonLines::without_time())
             .with_max_level(tracing::Level::INFO)
             .with_writer(move || writer.clone());
         tracing::subscriber::with_default(lines.finish(), || {

@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
 /// The environment variable with the log levels.
 const VARIABLE: &str = "DRIFTLESS_LOG";
@@ -47,8 +47,8 @@ pub fn init_lambda(function: &str) {
         Err(error) => (None, Some(error)),
     };
     let lines = fmt::layer()
-        .event_format(JsonLines::without_time())
         .fmt_fields(JsonFields::new())
+        .event_format(JsonLines::without_time())
         .with_filter(from_env());
     let subscriber = tracing_subscriber::registry().with(lines);
     let _already_set = subscriber.with(traces(config)).try_init();
@@ -89,10 +89,10 @@ pub enum LogError {
 pub fn start(service: &str, levels: EnvFilter, format: Format) -> Result<(), LogError> {
     let traces = traces(Config::from_env(service)?);
     let lines = fmt::layer().with_writer(io::stderr);
-    let lines = match format {
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         Format::Json => lines
-            .event_format(JsonLines::with_time())
             .fmt_fields(JsonFields::new())
+            .event_format(JsonLines::with_time())
             .with_filter(levels)
             .boxed(),
         // A line of text has the ids that its event has, and not those of its spans.
@@ -100,7 +100,7 @@ pub fn start(service: &str, levels: EnvFilter, format: Format) -> Result<(), Log
             .with_ansi(colours)
             .with_target(false)
             .compact()
-            .with_filter(levels.and(filter_fn(tracing::Metadata::is_event)))
+            .with_filter(levels.and(filter_fn(|metadata| metadata.is_event())))
             .boxed(),
     };
     Ok(tracing_subscriber::registry()
