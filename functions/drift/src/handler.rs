@@ -2,10 +2,13 @@
 //! which starts a sweep.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use driftless_adapters::embedded_metrics::{MetricsLine, Unit, count, millis};
+use driftless_adapters::{lambda, trace};
 use driftless_core::sweep::{self, Report, SweepStart};
-use driftless_kernel::ports::{Ports, SweepRequest};
+use driftless_kernel::ports::{Cause, Ports, SweepRequest};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The metric of sweeps that failed. A metric filter of infra/template.yaml counts the lines of the
 /// log that have it in the field `metric`, by the field `hub`.
@@ -22,13 +25,23 @@ const NOT_SWEPT: &str = "HubNotSwept";
 pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, Error> {
     if event.payload.get("Records").is_some() {
         for hub in hubs(serde_json::from_value(event.payload)?)? {
-            log(&sweep::sweep_hub(ports, hub).await);
+            let start = ports.clock.now();
+            let sweep = async {
+                let report = sweep::sweep_hub(ports, hub.clone()).await;
+                let now = ports.clock.now();
+                log(&report);
+                metrics(&report, now.saturating_sub(start)).write(now);
+            };
+            trace::timer("sweep", &hub, sweep).await;
         }
+        trace::flush(lambda::EXPORT_LIMIT).await;
         // No message returns to the queue.
         return Ok(serde_json::to_value(SqsBatchResponse::default())?);
     }
     // The timer's event has no content that is used.
-    match sweep::start(ports).await? {
+    let start = trace::timer("sweep", "", sweep::start(ports)).await;
+    trace::flush(lambda::EXPORT_LIMIT).await;
+    match start? {
         SweepStart::Swept(reports) => {
             reports.iter().for_each(log);
             Ok(json!({"hubs": reports.iter().map(answer).collect::<Vec<_>>()}))
@@ -38,6 +51,27 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, E
             Ok(json!({"queued": hubs}))
         }
     }
+}
+
+/// Returns the metrics of a sweep.
+fn metrics(report: &Report, took: Duration) -> MetricsLine {
+    let drifted = report.queued.iter().filter(|one| one.cause == Cause::Drift);
+    let failed = u32::from(report.failure.is_some());
+    MetricsLine::new("drift").with("hub", &report.hub).metrics(
+        &["function", "hub"],
+        &[
+            ("Sweeps", Unit::Count, 1.0),
+            ("SweepDuration", Unit::Milliseconds, millis(took)),
+            ("SweepsFailed", Unit::Count, failed.into()),
+            ("DriftFound", Unit::Count, count(drifted.count() as u64)),
+            (
+                "ObjectsQueued",
+                Unit::Count,
+                count(report.queued.len() as u64),
+            ),
+            ("ApiRequests", Unit::Count, count(trace::api_requests())),
+        ],
+    )
 }
 
 /// Reads the hub of each message.
@@ -82,14 +116,13 @@ mod tests {
     use driftless_flux::{FluxKind, ObjectRef};
     use driftless_kernel::hub::{self, Settings};
     use driftless_kernel::ports::{
-        Access, ApiCapabilities, ApplyRequest, Cause, Cluster, Clusters, Delete, Deleted,
-        ErrorKind, Impersonation, ListRequest, PatchRequest, PortError, Precondition, Queue,
-        Request, Resource, Result, Secret, Token, TokenRequest,
+        Access, ApiCapabilities, ApplyRequest, Cluster, Clusters, Delete, Deleted, ErrorKind,
+        Impersonation, ListRequest, PatchRequest, PortError, Precondition, Queue, Request,
+        Resource, Result, Secret, Token, TokenRequest,
     };
     use driftless_manifest::{Gvk, Object};
     use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
 
     const MINUTE: &str = include_str!("../../../events/drift-schedule.json");
     const SWEEP: &str = include_str!("../../../events/drift-sweep.json");

@@ -4,7 +4,7 @@ use lambda_runtime::{Error, run, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    driftless_adapters::log::init_lambda();
+    driftless_adapters::log::init_lambda("drift");
     let ports = driftless_adapters::config::function_ports("drift").await?;
     run(service_fn(|event| drift::handle(&ports, event))).await
 }

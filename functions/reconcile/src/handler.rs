@@ -1,10 +1,13 @@
 //! Handles a batch of messages: runs one step for each of them.
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use driftless_adapters::embedded_metrics::{self, MetricsLine, Unit, count, millis};
 use driftless_adapters::lambda::{self, UnreadableMessage};
+use driftless_adapters::trace;
 use driftless_core::step;
 use driftless_flux::ObjectRef;
-use driftless_kernel::ports::{PortError, Ports, Request};
+use driftless_kernel::context::Outcome;
+use driftless_kernel::ports::{self, PortError, Ports, Request};
 use futures::StreamExt as _;
 use lambda_runtime::{Error, LambdaEvent};
 use std::time::Duration;
@@ -35,7 +38,8 @@ pub async fn handle(
     ports: &Ports,
     event: LambdaEvent<SqsEvent>,
 ) -> Result<SqsBatchResponse, Error> {
-    let left = lambda::time_left(event.context.deadline(), ports.clock.now());
+    let deadline = event.context.deadline();
+    let left = lambda::time_left(deadline, ports.clock.now());
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
         let step = run_step(ports, &message, wait_budget(left));
@@ -57,6 +61,8 @@ pub async fn handle(
         .buffer_unordered(CONCURRENCY)
         .collect()
         .await;
+    let left = lambda::time_left(deadline, ports.clock.now());
+    trace::flush(lambda::EXPORT_LIMIT.min(left / 2)).await;
     let mut response = SqsBatchResponse::default();
     response.batch_item_failures = failures.into_iter().flatten().collect();
     Ok(response)
@@ -87,11 +93,71 @@ async fn run_step(
     wait_budget: Duration,
 ) -> Result<(), StepError> {
     let request: Request = lambda::read(message.body.as_deref(), "a request")?;
-    let done = step::run(ports, &request, wait_budget).await;
+    let start = ports.clock.now();
+    let step = async {
+        let done = step::run(ports, &request, wait_budget).await;
+        let took = ports.clock.now().saturating_sub(start);
+        metrics(&request, &done, took, age(message, start)).write(start);
+        done
+    };
+    let done = trace::message(&request, step).await;
     done.map(|_| ()).map_err(|error| StepError::Step {
         object: request.object,
         error,
     })
+}
+
+/// Returns the time for which a message waited in the queue; `None` if it is not known. `now` is
+/// the time since 1970.
+fn age(message: &SqsMessage, now: Duration) -> Option<Duration> {
+    let sent = message.attributes.get("SentTimestamp")?.parse().ok()?;
+    Some(now.saturating_sub(Duration::from_millis(sent)))
+}
+
+/// Returns the metrics of a message. One with consumers counts as a step of their kind. A message
+/// with a token was sent with a delay, so that its age says nothing.
+fn metrics(
+    request: &Request,
+    done: &ports::Result<Outcome>,
+    took: Duration,
+    age: Option<Duration>,
+) -> MetricsLine {
+    let id = request.consumers.first().unwrap_or(&request.object);
+    let origin = request.origin.as_ref();
+    let delivery = origin.and_then(|origin| origin.delivery.as_deref());
+    let mut line = MetricsLine::new("reconcile")
+        .with("hub", &request.hub)
+        .with("kind", id.kind.as_str())
+        .with("object", &request.object.to_string())
+        .with("delivery", delivery.unwrap_or_default())
+        .metrics(
+            &["function", "hub", "kind"],
+            &[
+                ("Steps", Unit::Count, 1.0),
+                ("StepDuration", Unit::Milliseconds, millis(took)),
+            ],
+        );
+    let mut of_hub = vec![("ApiRequests", Unit::Count, count(trace::api_requests()))];
+    if request.token.is_none()
+        && let Some(age) = age
+    {
+        of_hub.push(("QueueAge", Unit::Milliseconds, millis(age)));
+    }
+    line = line.metrics(&["function", "hub"], &of_hub);
+    let class = match done {
+        Err(_) => Some("error"),
+        Ok(outcome) => {
+            line = line.with("cluster", &outcome.cluster);
+            outcome.failure.as_ref().map(embedded_metrics::class)
+        }
+    };
+    match class {
+        None => line,
+        Some(class) => line.with("class", class).metrics(
+            &["function", "hub", "class"],
+            &[("Failures", Unit::Count, 1.0)],
+        ),
+    }
 }
 
 /// Returns the time for which a step may wait, so that enough time is left for the writes after the
@@ -105,7 +171,6 @@ mod tests {
     use super::*;
     use driftless_flux::FluxKind;
     use driftless_kernel::hub::{self, Settings};
-    use driftless_kernel::ports;
     use driftless_kernel::ports::{
         Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, Secret,
     };

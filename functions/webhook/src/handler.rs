@@ -1,10 +1,13 @@
 //! Handles a delivery of a Git host: queues a request for each source that follows the pushed
 //! reference.
 
+use driftless_adapters::embedded_metrics::{MetricsLine, Unit, count, millis};
+use driftless_adapters::{lambda, trace};
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
 use driftless_kernel::ports::Ports;
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The entrance by a function URL: Lambda passes on events of at most 6 MB, and answers larger ones
 /// itself.
@@ -24,33 +27,89 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
-    let path = request.uri().path();
-    let delivery = Delivery {
-        header: &header,
-        body: request.body(),
-    };
-    let (status, body) = match webhook::receive_at(ports, &DELIVERY_LIMITS, path, delivery).await {
-        Ok(answer) => (
-            if matches!(
-                answer,
-                DeliveryResult::Queued(_) | DeliveryResult::Planned(_)
-            ) {
-                202
-            } else {
-                200
-            },
-            render(&answer),
-        ),
-        Err(refusal) => (refusal.status(), json!({"error": explain(&refusal)})),
-    };
     let (id, event) = (webhook::id(&header), webhook::event(&header));
-    // The path of a Receiver is a secret of its tenant.
-    let receiver = webhook::is_receiver_path(path);
-    tracing::info!(delivery = id, event, receiver, status, answer = %body, "delivery");
+    let start = ports.clock.now();
+    let work = async {
+        let answered = answer(ports, &request, &header).await;
+        tracing::Span::current().record("status", answered.status);
+        answered
+    };
+    let Answer {
+        status,
+        body,
+        queued,
+    } = trace::delivery(id, event, work).await;
+    let now = ports.clock.now();
+    metrics(status, queued, now.saturating_sub(start)).write(now);
+    // Strangers can send deliveries that are refused: their spans wait for the next one.
+    if status < 400 {
+        trace::flush(lambda::EXPORT_LIMIT).await;
+    }
     let response = Response::builder()
         .status(status)
         .header("content-type", "application/json");
     Ok(response.body(Body::from(body.to_string()))?)
+}
+
+/// The answer to a delivery.
+struct Answer {
+    status: u16,
+    body: Value,
+    /// The number of requests that were queued.
+    queued: usize,
+}
+
+/// Handles a delivery, and logs its answer.
+async fn answer<'a>(
+    ports: &Ports,
+    request: &'a Request,
+    header: &(dyn Fn(&str) -> Option<&'a str> + Sync),
+) -> Answer {
+    let path = request.uri().path();
+    let delivery = Delivery {
+        header,
+        body: request.body(),
+    };
+    let answered = webhook::receive_at(ports, &DELIVERY_LIMITS, path, delivery).await;
+    let queued = match &answered {
+        Ok(DeliveryResult::Queued(requests)) => requests.len(),
+        Ok(DeliveryResult::Planned(_)) => 1,
+        _ => 0,
+    };
+    let (status, body) = match answered {
+        Ok(answer) if queued > 0 => (202, render(&answer)),
+        Ok(answer) => (200, render(&answer)),
+        Err(refusal) => (refusal.status(), json!({"error": explain(&refusal)})),
+    };
+    let (id, event) = (webhook::id(header), webhook::event(header));
+    // The path of a Receiver is a secret of its tenant.
+    let receiver = webhook::is_receiver_path(path);
+    tracing::info!(delivery = id, event, receiver, status, answer = %body, "delivery");
+    Answer {
+        status,
+        body,
+        queued,
+    }
+}
+
+/// Returns the metrics of a delivery that was answered after this time.
+fn metrics(status: u16, queued: usize, took: Duration) -> MetricsLine {
+    let result = match status {
+        202 => "queued",
+        200 => "ignored",
+        401 | 404 => "refused",
+        _ => "failed",
+    };
+    MetricsLine::new("webhook")
+        .with("result", result)
+        .metrics(&["function", "result"], &[("Deliveries", Unit::Count, 1.0)])
+        .metrics(
+            &["function"],
+            &[
+                ("DeliveryDuration", Unit::Milliseconds, millis(took)),
+                ("RequestsQueued", Unit::Count, count(queued as u64)),
+            ],
+        )
 }
 
 /// Renders the result for people who read their host's list of deliveries.

@@ -4,7 +4,7 @@ use lambda_http::{Error, run, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    driftless_adapters::log::init_lambda();
+    driftless_adapters::log::init_lambda("webhook");
     let ports = driftless_adapters::config::function_ports("webhook").await?;
     run(service_fn(|request| webhook::handle(&ports, request))).await
 }

@@ -11,6 +11,7 @@ use crate::key_services::HttpKeyServices;
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use crate::notifications::Notifications;
 use crate::offline::Offline;
+use crate::trace::{self, TracedQueue};
 use driftless_kernel::functions;
 use driftless_kernel::ports::{
     Blobs, Clouds, Compute, Ports, PullRequests, Queue, Result, Secret, SecretStore,
@@ -192,7 +193,7 @@ impl OwnPorts {
             charts: Arc::new(HttpCharts::new()),
             buckets: Arc::new(buckets),
             blobs: self.blobs,
-            queue: self.queue,
+            queue: Arc::new(TracedQueue::new(self.queue)),
             secrets: self.secrets,
             clusters: Arc::new(KubeClusters::new()),
             clouds,
@@ -252,6 +253,7 @@ pub async fn function_ports(
             directory_ports(&PathBuf::from(directory), hosts)?
         }
     };
+    trace::read_headers_from(&ports.secrets);
     // In the background, so that it does not delay the first event.
     let blobs = ports.blobs.clone();
     tokio::spawn(async move {
@@ -290,7 +292,9 @@ fn directory_ports(directory: &Path, hosts: Hosts) -> Result<Ports> {
     };
     let (ports, _) = local_ports(options)?;
     Ok(Ports {
-        queue: Arc::new(OutboxQueue::open(&directory.join("queue"))?),
+        queue: Arc::new(TracedQueue::new(Arc::new(OutboxQueue::open(
+            &directory.join("queue"),
+        )?))),
         ..ports
     })
 }

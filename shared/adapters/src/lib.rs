@@ -14,6 +14,7 @@ pub mod cluster;
 mod compute;
 pub mod config;
 pub mod embedded;
+pub mod embedded_metrics;
 mod expiring_cache;
 pub mod git;
 pub mod key_services;
@@ -27,3 +28,4 @@ mod resolver;
 #[cfg(test)]
 mod self_signed;
 mod tenant_http;
+pub mod trace;

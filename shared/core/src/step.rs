@@ -29,6 +29,8 @@ use futures::future::join;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 /// Revisions that are moved concurrently.
 const MOVED_CONCURRENTLY: usize = 16;
@@ -63,6 +65,7 @@ async fn move_revisions(ports: &Ports, request: &Request) -> Result<Outcome> {
     for id in &request.consumers {
         let one = Request {
             received: request.received,
+            origin: request.origin.clone(),
             ..Request::new(&request.hub, id.clone(), request.cause.clone())
         };
         match listed.get(id) {
@@ -121,9 +124,65 @@ async fn listed(
     Ok((movable, alerts))
 }
 
+/// Runs the step of a request's object in a span, which has the ids of each line of its log.
+async fn run_one(
+    ports: &Ports,
+    request: &Request,
+    wait_budget: Duration,
+    listed: Option<Listed>,
+) -> Result<Outcome> {
+    let ObjectRef {
+        kind,
+        namespace,
+        name,
+    } = &request.object;
+    let span = tracing::error_span!(
+        "step",
+        otel.status_code = Empty,
+        hub = request.hub,
+        object = %request.object,
+        kind = kind.as_str(),
+        namespace,
+        name,
+        cause = ?request.cause,
+        step = Empty,
+        revision = Empty,
+        cluster = Empty,
+        result = Empty,
+        reason = Empty,
+        writes_without_span = Empty,
+    );
+    let done = run_in_span(ports, request, wait_budget, listed);
+    let done = done.instrument(span.clone()).await;
+    record_result(&span, &done);
+    done
+}
+
+/// Records the result of a step into its span: the reason of a failure, but no message.
+fn record_result(span: &Span, done: &Result<Outcome>) {
+    let result = match done {
+        Err(_) => "error",
+        Ok(outcome) if outcome.is_skipped => "skipped",
+        Ok(outcome) => {
+            span.record("cluster", &outcome.cluster);
+            match &outcome.failure {
+                None => "done",
+                Some(failure) => {
+                    span.record("reason", failure.reason);
+                    "failed"
+                }
+            }
+        }
+    };
+    span.record("result", result);
+    if matches!(result, "error" | "failed") {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
 /// Runs the step of a request's object, which is read unless it was `listed`: then only its
 /// revision may move.
-async fn run_one(
+async fn run_in_span(
     ports: &Ports,
     request: &Request,
     wait_budget: Duration,
@@ -139,6 +198,7 @@ async fn run_one(
             });
         }
     };
+    Span::current().record("step", lease.step());
     let own = lease.fence(ports);
     let own = own.of_tenant(&request.hub, &request.object.namespace);
     let mut outcome = match work(&own, request, wait_budget, listed, &mut lease).await {

@@ -62,6 +62,25 @@ pub enum Phase {
     Correct,
 }
 
+impl Phase {
+    /// Returns the name of the phase's span.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crds(_) => "definitions",
+            Self::Namespace => "namespace",
+            Self::WriteRecord => "record",
+            Self::Hooks(_) => "hooks",
+            Self::Apply => "apply",
+            Self::Wait { .. } | Self::WaitGone => "wait",
+            Self::Delete => "delete",
+            Self::Supersede => "supersede",
+            Self::Finish => "finish",
+            Self::Purge => "purge",
+            Self::Correct => "correct",
+        }
+    }
+}
+
 /// Returns the phases of an action that succeeds.
 pub fn phases(action: &Action, release: &HelmRelease) -> Vec<Phase> {
     match action {

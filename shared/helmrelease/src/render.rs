@@ -15,6 +15,7 @@ use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 /// The limit of renders of one chart: a lookup that depends on another lookup needs one more.
 const MAX_LOOKUP_ROUNDS: usize = 16;
@@ -80,7 +81,11 @@ pub async fn render(
     for _ in 0..MAX_LOOKUP_ROUNDS {
         let (release, request, settings) = (release.clone(), request.clone(), options.clone());
         let render = move || render_once(&release, &request, &settings);
-        match ports.compute(render).await?? {
+        let rendered = ports.compute(render);
+        match rendered
+            .instrument(tracing::trace_span!("render"))
+            .await??
+        {
             Outcome::Done(rendered) => {
                 return Ok(RenderedRelease {
                     release: *rendered,

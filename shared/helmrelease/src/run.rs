@@ -13,6 +13,7 @@ use driftless_manifest::ObjectId;
 use driftless_plans::health::Health;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tracing::Instrument as _;
 
 impl Attempt<'_> {
     /// Continues the running action.
@@ -22,7 +23,8 @@ impl Attempt<'_> {
     pub async fn advance(&mut self, operation: &Operation) -> Result<Progress, Failure> {
         let phases = operation.phases(&self.release);
         while let Some(phase) = phases.get(self.running()?.cursor.phase).copied() {
-            match self.phase(operation, phase).await {
+            let span = tracing::trace_span!("phase", otel.name = phase.name());
+            match self.phase(operation, phase).instrument(span).await {
                 Ok(Step::Done) => self.running()?.cursor.next_phase(),
                 Ok(Step::Waiting(resources)) => {
                     self.flush().await?;

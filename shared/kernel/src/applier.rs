@@ -8,11 +8,20 @@ use crate::ports::{
     ApplyRequest, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource,
     Result,
 };
-use driftless_flux::{HELM_CONTROLLER, KUSTOMIZE_CONTROLLER};
+use driftless_flux::{HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, shorten};
 use driftless_fuel::{OutOfFuel, Tank};
 use driftless_manifest::Object;
 use driftless_plans::apply::three_way::{is_known, replacement, three_way, two_way};
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
+/// The most writes of one step to one cluster that have a span. Of more writes, the span of the
+/// step has the number of those without one.
+const MAX_SPANS: usize = 200;
+/// The most bytes of the name of an object in a span.
+const MAX_NAME: usize = 400;
 
 /// The number of tries of a delete or patch of an object that other clients change at the same
 /// time.
@@ -83,17 +92,86 @@ impl From<PortError> for NotChanged {
     }
 }
 
+/// The spans of a step's writes to one cluster.
+#[derive(Debug)]
+pub struct WriteSpans {
+    cluster: String,
+    count: AtomicUsize,
+    /// The span of the step.
+    step: Span,
+}
+
+impl WriteSpans {
+    /// Returns the spans of writes to a cluster of this name, below the current span.
+    pub fn new(cluster: String) -> Self {
+        Self {
+            cluster,
+            count: AtomicUsize::new(0),
+            step: Span::current(),
+        }
+    }
+
+    /// Returns the span of a write; one that is disabled if the step has too many.
+    fn of(&self, action: &'static str, object: &Object) -> Span {
+        let before = self.count.fetch_add(1, Ordering::Relaxed);
+        if before >= MAX_SPANS {
+            self.step
+                .record("writes_without_span", before + 1 - MAX_SPANS);
+            return Span::none();
+        }
+        tracing::trace_span!(
+            "write",
+            otel.kind = "client",
+            otel.status_code = Empty,
+            cluster = self.cluster,
+            object = shorten(&object.id().to_string(), MAX_NAME),
+            action,
+        )
+    }
+}
+
 /// Writes objects to a cluster by a strategy.
 #[derive(Clone, Copy)]
 pub struct Applier<'c> {
     cluster: &'c dyn Cluster,
     strategy: Strategy,
+    spans: Option<&'c WriteSpans>,
 }
 
 impl<'c> Applier<'c> {
     /// Returns an applier that writes to a cluster by a strategy.
     pub fn new(cluster: &'c dyn Cluster, strategy: Strategy) -> Self {
-        Self { cluster, strategy }
+        Self {
+            cluster,
+            strategy,
+            spans: None,
+        }
+    }
+
+    /// Adds a span for each write.
+    #[must_use]
+    pub fn with_spans(self, spans: &'c WriteSpans) -> Self {
+        Self {
+            spans: Some(spans),
+            ..self
+        }
+    }
+
+    /// Makes a write in its span.
+    async fn traced<T>(
+        &self,
+        action: &'static str,
+        object: &Object,
+        write: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let span = self
+            .spans
+            .map_or_else(Span::none, |spans| spans.of(action, object));
+        let written = write.instrument(span.clone()).await;
+        if written.is_err() {
+            span.record("otel.status_code", "ERROR");
+        }
+        written
     }
 
     /// Applies an object by server-side apply, and returns the live object.
@@ -101,7 +179,8 @@ impl<'c> Applier<'c> {
     /// # Errors
     /// The errors of the cluster.
     pub async fn apply(&self, resource: &Resource, object: &Object) -> Result<Object> {
-        self.server_side(resource, object, false).await
+        let applied = self.server_side(resource, object, false);
+        self.traced("apply", object, applied).await
     }
 
     /// Returns the object that an apply would store.
@@ -135,7 +214,8 @@ impl<'c> Applier<'c> {
     /// The errors of the cluster; a conflict if the object exists.
     pub async fn create(&self, resource: &Resource, object: &Object) -> Result<Object> {
         let manager = self.strategy.manager;
-        self.cluster.create(resource, object, manager).await
+        let created = self.cluster.create(resource, object, manager);
+        self.traced("create", object, created).await
     }
 
     /// Changes the live object of the same name by a patch.
@@ -159,7 +239,7 @@ impl<'c> Applier<'c> {
             manager,
         };
         let patched = self.cluster.patch(&request);
-        patched.await
+        self.traced("patch", object, patched).await
     }
 
     /// Creates an object, or changes the existing one as Helm does without server-side apply: by a
@@ -224,6 +304,17 @@ impl<'c> Applier<'c> {
     /// The errors of the cluster; a conflict if the object is no longer ours, or changes
     /// continually.
     pub async fn delete(
+        &self,
+        resource: &Resource,
+        live: &Object,
+        propagation: &'static str,
+        is_ours: &(dyn Fn(&Object) -> bool + Sync),
+    ) -> Result<Deleted> {
+        let deleted = self.delete_read(resource, live, propagation, is_ours);
+        self.traced("delete", live, deleted).await
+    }
+
+    async fn delete_read(
         &self,
         resource: &Resource,
         live: &Object,

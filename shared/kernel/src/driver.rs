@@ -171,9 +171,14 @@ pub async fn drive<R: Reconciler>(
     lease.has_new_memory = memory.own != before;
     let mut now = status::to_value(&report.status)?;
     let audit = records::audit(context, report.object.object(), &now);
+    tracing::Span::current().record("revision", records::revision(&now));
+    let cluster = records::cluster(context, report.object.object());
     let finished = finish::<R>(context, report, &mut now, is_deleted);
     let (outcome, ()) = join(finished, audit).await;
-    let outcome = outcome?;
+    let outcome = Outcome {
+        cluster,
+        ..outcome?
+    };
     if !outcome.is_gone && !context.is_rehearsal {
         records::write_journal(context, started, &outcome, &first_status, &now).await;
     }

@@ -10,6 +10,7 @@ mod git;
 mod key_services;
 mod layer;
 mod notifiers;
+mod origin;
 mod pull_requests;
 mod pushes;
 mod throttle;
@@ -33,6 +34,7 @@ pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKe
 pub use key_services::*;
 pub use layer::ClusterLayer;
 pub use notifiers::Notifiers;
+pub use origin::{Origin, TraceIds, TraceParent, delivery_id};
 pub use pull_requests::{
     Annotation, AnnotationLevel, Check, Comment, Conclusion, PlanRequest, PullRequest, PullRequests,
 };
@@ -319,6 +321,10 @@ pub struct Request {
     /// each of these whose revision alone moves. The others are queued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumers: Vec<ObjectRef>,
+    /// What began the work that this request continues. Absent in a request that begins work, and
+    /// in messages of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 impl Request {
@@ -333,6 +339,7 @@ impl Request {
             received: None,
             commit: None,
             consumers: Vec::new(),
+            origin: None,
         }
     }
 
@@ -346,13 +353,17 @@ impl Request {
     }
 
     /// Merges another request for the same object into this one: the cause that makes the step do
-    /// more, and the earlier of two deliveries, with the commit of the later one.
+    /// more, and the earlier of two deliveries, with the commit of the later one. Of two origins,
+    /// the first remains.
     pub fn merge(&mut self, other: &Self) {
         self.cause = self.cause.clone().stronger(&other.cause);
         let received = [self.received, other.received];
         self.received = received.into_iter().flatten().min();
         if other.commit.is_some() {
             self.commit.clone_from(&other.commit);
+        }
+        if self.origin.is_none() {
+            self.origin.clone_from(&other.origin);
         }
     }
 }

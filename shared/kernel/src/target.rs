@@ -12,7 +12,7 @@ pub mod polling;
 pub use cluster_config::canonical;
 
 use crate::address;
-use crate::applier::{Applier, Strategy};
+use crate::applier::{Applier, Strategy, WriteSpans};
 use crate::cloud;
 use crate::context::Context;
 use crate::credentials;
@@ -35,12 +35,14 @@ pub struct Target {
     pub remote: bool,
     /// The [identity](Access::identity) of the access to the cluster.
     pub identity: String,
+    /// The spans of the writes to the cluster.
+    spans: Arc<WriteSpans>,
 }
 
 impl Target {
     /// Returns the writer of objects to the cluster.
     pub fn applier(&self, strategy: Strategy) -> Applier<'_> {
-        Applier::new(self.cluster.as_ref(), strategy)
+        Applier::new(self.cluster.as_ref(), strategy).with_spans(&self.spans)
     }
 }
 
@@ -131,9 +133,16 @@ pub async fn open(
             cluster,
             remote: false,
             identity: hub.access.identity(),
+            spans: Arc::new(WriteSpans::new(hub.settings.name.clone())),
         });
     };
     let namespace = object.namespace();
+    let names = [
+        reference.secret_ref.as_ref().map(|secret| &secret.name),
+        reference.config_map_ref.as_ref().map(|map| &map.name),
+    ];
+    let name = names.into_iter().flatten().next();
+    let name = format!("{namespace}/{}", name.map_or("", String::as_str));
     let access = match (&reference.secret_ref, &reference.config_map_ref) {
         (Some(secret), None) => from_secret(ports, hub, namespace, secret).await?,
         (None, Some(map)) => config_map::access(ports, hub, namespace, &map.name).await?,
@@ -151,6 +160,7 @@ pub async fn open(
         cluster,
         remote: true,
         identity: access.identity(),
+        spans: Arc::new(WriteSpans::new(name)),
     })
 }
 

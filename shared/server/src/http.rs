@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use driftless_adapters::trace;
 use driftless_core::sweep::Report;
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
 use driftless_fleet::ready::revision;
@@ -139,15 +140,22 @@ async fn webhook(
     request: Request,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    let answer = match receive(&site, &caller, &path, &headers, request.into_body()).await {
-        Ok(answer) => response(&answer).into_response(),
-        Err(refused) => {
-            let status = refused.status();
-            tracing::warn!(status, "webhook refused: {}", refused.reason());
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, Json(json!({"error": refused.public_reason()}))).into_response()
-        }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let answered = async {
+        let answer = match receive(&site, &caller, &path, &headers, request.into_body()).await {
+            Ok(answer) => response(&answer).into_response(),
+            Err(refused) => {
+                let status = refused.status();
+                tracing::warn!(status, "webhook refused: {}", refused.reason());
+                let status =
+                    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                (status, Json(json!({"error": refused.public_reason()}))).into_response()
+            }
+        };
+        tracing::Span::current().record("status", answer.status().as_u16());
+        answer
     };
+    let answer = trace::delivery(webhook::id(&text), webhook::event(&text), answered).await;
     let counted = match webhook::is_receiver_path(&path) {
         true => "/hook",
         false => "/webhook",

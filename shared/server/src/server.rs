@@ -7,8 +7,9 @@ use crate::garbage;
 use crate::http;
 use crate::options::ServerOptions;
 use crate::signals::StopSignals;
-use crate::tasks::{BackgroundTasks, TaskOptions};
+use crate::tasks::{BackgroundTasks, LAST_EXPORT, TaskOptions};
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
+use driftless_adapters::trace;
 use driftless_kernel::ports::Ports;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +123,7 @@ impl Server {
             },
             () = signals.wait() => tracing::warn!("stopped at once: the next start repeats interrupted steps"),
         }
+        trace::flush(LAST_EXPORT).await;
         // Unlocks the directory last.
         drop(self.data);
         Ok(())

@@ -3,6 +3,7 @@
 use crate::metrics::Metrics;
 use crate::watches::{self, Wanted};
 use driftless_adapters::local::{LocalQueue, Work};
+use driftless_adapters::trace;
 use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
@@ -24,6 +25,9 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 /// as a whole, is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
+/// The time for the last export of traces.
+pub(crate) const LAST_EXPORT: Duration = Duration::from_secs(2);
+
 /// The state that workers, the timer and the HTTP routes share.
 pub(crate) struct ServerState {
     /// The ports of the process.
@@ -40,6 +44,7 @@ pub struct BackgroundTasks {
     workers: Vec<JoinHandle<()>>,
     timer: JoinHandle<()>,
     watches: Vec<JoinHandle<()>>,
+    traces: JoinHandle<()>,
 }
 
 /// The settings of the background tasks.
@@ -75,6 +80,7 @@ impl BackgroundTasks {
                 .collect(),
             timer: timer(state.clone(), wanted.clone(), options.sweep_interval),
             watches: options.hubs.iter().map(watch).collect(),
+            traces: tokio::spawn(trace::flush_in_background()),
             state,
         }
     }
@@ -88,6 +94,7 @@ impl BackgroundTasks {
     pub(crate) fn close(self) -> Vec<JoinHandle<()>> {
         self.timer.abort();
         self.watches.iter().for_each(JoinHandle::abort);
+        self.traces.abort();
         self.state.queue.close();
         self.workers
     }
@@ -95,6 +102,7 @@ impl BackgroundTasks {
     /// Ends the timer, closes the queue, and waits for the running steps.
     pub async fn stop(self) {
         futures::future::join_all(self.close()).await;
+        trace::flush(LAST_EXPORT).await;
     }
 }
 
@@ -223,15 +231,18 @@ impl ServerState {
 
 /// Boxes the future of a step: it has too many parts for the compiler to prove that it is `Send`.
 fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outcome>> {
-    Box::pin(step::run(ports, request, WAIT_BUDGET))
+    Box::pin(trace::message(
+        request,
+        step::run(ports, request, WAIT_BUDGET),
+    ))
 }
 
 /// Boxes the future of the Capsule step.
 fn owners(ports: &Ports) -> BoxFuture<'_, Result<Vec<capsule::Report>>> {
-    Box::pin(capsule::run(ports))
+    Box::pin(trace::timer("capsule", "", capsule::run(ports)))
 }
 
 /// Boxes the future of the sweep.
 fn sweep_all(ports: &Ports) -> BoxFuture<'_, Result<Vec<sweep::Report>>> {
-    Box::pin(sweep::sweep(ports))
+    Box::pin(trace::timer("sweep", "", sweep::sweep(ports)))
 }

@@ -13,6 +13,7 @@ use driftless_kernel::ports::PushedCommit;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
+use tracing::Instrument as _;
 
 /// A kind of source.
 #[expect(
@@ -101,7 +102,10 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
             .take_if(|artifact| artifact.digest != memory.stored);
         status.artifact.clone_from(&seen.status.artifact);
         let found = match source.interval() {
-            Ok(_) => K::reconcile(context, &seen, &mut status, &mut memory.own).await,
+            Ok(_) => {
+                let fetched = K::reconcile(context, &seen, &mut status, &mut memory.own);
+                fetched.instrument(tracing::trace_span!("fetch")).await
+            }
             Err(error) => Err(Failure::terminal(reason::URL_INVALID, &error).caused_by(error)),
         };
         let found = match found {

@@ -15,4 +15,5 @@ mod multicluster_whole;
 mod roles;
 mod sample;
 mod signatures;
+mod traces;
 mod world;

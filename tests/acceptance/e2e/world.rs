@@ -275,6 +275,20 @@ impl World {
         });
     }
 
+    /// Returns the JSON lines in the log of a function: `webhook`, `reconcile` or `drift`.
+    pub fn log_lines(&self, function: &str) -> Vec<Value> {
+        let aws = self.ministack.aws();
+        let groups = aws.call("logs", "describe_log_groups", &json!({}));
+        let groups = groups.unwrap_or_default()["logGroups"].take();
+        let names = groups.as_array().into_iter().flatten();
+        let names = names.filter_map(|group| group["logGroupName"].as_str());
+        let own = names.filter(|name| name.to_lowercase().contains(function));
+        let lines = own.flat_map(|name| aws.logs(name));
+        lines
+            .filter_map(|line| serde_json::from_str(line.trim()).ok())
+            .collect()
+    }
+
     /// Returns the last lines of every function's log.
     pub fn logs(&self) -> String {
         let groups = self

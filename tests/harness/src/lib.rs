@@ -52,4 +52,5 @@ pub mod skip;
 pub mod terminal;
 mod tls;
 pub mod tools;
+pub mod traces;
 pub mod usage;

@@ -55,6 +55,11 @@ impl Serve {
         self.server.process()
     }
 
+    /// Returns the log until now.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("read the log")
+    }
+
     /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url)

@@ -18,6 +18,7 @@ use crate::term::{self, Mark};
 use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
+use driftless_adapters::trace::TracedQueue;
 use driftless_fleet::check::StandIns;
 use driftless_fleet::embedded::{Row, State, World};
 use driftless_fleet::{Fleet, write_sample};
@@ -92,7 +93,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         &fleet,
         Arc::new(HttpCharts::new()),
         Arc::new(HttpBuckets::default()),
-        Arc::new(queue.clone()),
+        Arc::new(TracedQueue::new(Arc::new(queue.clone()))),
         Arc::new(SystemClock),
         true,
     )

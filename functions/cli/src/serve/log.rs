@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::term;
 use clap::ValueEnum;
+use driftless_adapters::log::{self, LogError};
 use std::io::{self, IsTerminal as _};
 use tracing_subscriber::EnvFilter;
 
@@ -28,7 +29,7 @@ pub enum Format {
 pub fn start_if_asked() -> Result<bool, Error> {
     let is_set = std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty());
     if is_set {
-        start(Format::Auto)?;
+        start("demo", Format::Auto)?;
     }
     Ok(is_set)
 }
@@ -40,25 +41,24 @@ fn filter(levels: &str) -> Result<EnvFilter, Error> {
     })
 }
 
-/// Starts logging with the levels of the environment variable.
-pub fn start(format: Format) -> Result<(), Error> {
+/// Starts logging with the levels of the environment variable, and the export of traces if the
+/// variables of OpenTelemetry have an endpoint. `service` names the process.
+pub fn start(service: &str, format: Format) -> Result<(), Error> {
     let levels = std::env::var(LEVELS)
         .ok()
         .filter(|levels| !levels.is_empty());
     let filter = filter(levels.as_deref().unwrap_or_default())?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr);
-    let done = match format {
-        Format::Json => log.json().flatten_event(true).try_init(),
-        Format::Auto if !io::stderr().is_terminal() => log.json().flatten_event(true).try_init(),
-        Format::Auto | Format::Text => log
-            .with_ansi(term::colours())
-            .with_target(false)
-            .compact()
-            .try_init(),
+    let format = match format {
+        Format::Json => log::Format::Json,
+        Format::Auto if !io::stderr().is_terminal() => log::Format::Json,
+        Format::Auto | Format::Text => log::Format::Text {
+            colours: term::colours(),
+        },
     };
-    done.map_err(|error| Error::caused_by(error).context("start the log"))
+    log::start(service, filter, format).map_err(|error| match error {
+        LogError::Traces(error) => Error::usage(error.to_string()),
+        LogError::Started(error) => Error::caused_by(error).context("start the log"),
+    })
 }
 
 #[cfg(test)]

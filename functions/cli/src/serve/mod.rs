@@ -26,6 +26,7 @@ Environment:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
   DRIFTLESS_LOG                 the log's level, such as info or driftless=debug
+  OTEL_EXPORTER_OTLP_ENDPOINT   the collector of traces, such as http://localhost:4318, and the other variables of OpenTelemetry
 
 A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
 --allow-local-clusters. Changes on the hub are watched, and start at once.
@@ -89,7 +90,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     if args.sweep_interval < Duration::from_secs(1) {
         return Err(Error::usage("--sweep-interval: the minimum is 1s"));
     }
-    log::start(args.log_format)?;
+    log::start("serve", args.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();

@@ -44,5 +44,6 @@ mod remote;
 mod seeded_mistakes;
 mod served;
 mod template;
+mod traces;
 mod usage;
 mod watch;

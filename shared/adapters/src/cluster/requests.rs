@@ -6,6 +6,7 @@ use super::limiter::Limiter;
 use super::path;
 use super::response::{ApiResponse, RequestContext};
 use crate::percent::encode;
+use crate::trace;
 use bytes::{Bytes, BytesMut};
 use driftless_kernel::ports::{
     ApplyRequest, Change, Changes, Delete, Deleted, ErrorKind, ListRequest, Page, Patch,
@@ -112,6 +113,7 @@ impl Caller<'_> {
         body: Bytes,
         reading: Reading,
     ) -> Result<ApiResponse> {
+        trace::count_api_request();
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(name, value);

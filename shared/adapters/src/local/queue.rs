@@ -91,6 +91,7 @@ impl State {
             request.cause = merged.cause;
             request.received = merged.received;
             request.commit = merged.commit;
+            request.origin = merged.origin;
             place = place.min(place_of_known);
         }
         self.waiting.insert(key(&request), place);

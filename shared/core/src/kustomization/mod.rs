@@ -51,6 +51,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Instrument as _;
 
 /// Reconciles Kustomizations as kustomize-controller does.
 pub(crate) struct Kustomizations;
@@ -200,9 +201,13 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         None => found.open(context).await?,
     };
     // Mostly, the build reads what the last one has read.
-    let loaded = files.load_for(context, progress.memory.read_set.paths());
-    loaded.await.map_err(artifact_failure)?;
-    let built = remote::build(context, files, &owner, inputs).await?;
+    let read_before = &progress.memory.read_set;
+    let built = async {
+        let loaded = files.load_for(context, read_before.paths());
+        loaded.await.map_err(artifact_failure)?;
+        remote::build(context, files, &owner, inputs).await
+    };
+    let built = built.instrument(tracing::trace_span!("render")).await?;
     let since = progress.health_since(context, &artifact);
     let prune = apply_and_prune(
         context, progress, &target, &artifact, built, &ignore, is_touched,
@@ -421,7 +426,9 @@ async fn apply_and_prune(
         inventory: &old,
         applied: &remembered,
     };
-    let mut applied = apply::apply(context, target, &owner, objects, known, ignore).await;
+    let span = tracing::trace_span!("apply", objects = objects.len());
+    let applied = apply::apply(context, target, &owner, objects, known, ignore);
+    let mut applied = applied.instrument(span).await;
     known_objects::keep(
         context,
         target,
@@ -473,7 +480,8 @@ async fn apply_and_prune(
         rest: &new,
         start: progress.start,
     };
-    let pruned = prune.run(&mut progress.owner, &gate.stale).await;
+    let pruned = prune.run(&mut progress.owner, &gate.stale);
+    let pruned = pruned.instrument(tracing::trace_span!("prune")).await;
     progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());
@@ -579,8 +587,8 @@ async fn check_health(
         &inventory,
         progress.memory,
         since,
-    )
-    .await;
+    );
+    let health = health.instrument(tracing::trace_span!("health")).await;
     match health {
         Ok(health::Health::NotAsked) => {
             progress.memory.wait = None;

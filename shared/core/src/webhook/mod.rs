@@ -19,7 +19,7 @@ mod tests;
 
 pub use receivers::{check_path, is_receiver_path};
 
-use driftless_flux::ObjectRef;
+use driftless_flux::{ObjectRef, shorten};
 use driftless_kernel::concurrent;
 use driftless_kernel::ports::{
     Cause, ErrorKind, PlanRequest, PortError, Ports, PushedCommit, Request,
@@ -29,6 +29,7 @@ use futures::FutureExt as _;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tracing::Span;
 
 /// The name of the secret of GitHub's webhooks in the secret manager.
 pub const SECRET: &str = "github/webhook";
@@ -52,6 +53,8 @@ const SENDERS: [&dyn Sender; 6] = [
 ];
 /// The most references of a delivery that are read; the timer finds the others.
 const MAX_REFERENCES: usize = 50;
+/// The most bytes of a field of the delivery's span.
+const MAX_FIELD: usize = 300;
 /// Reads of the index that run concurrently.
 const CONCURRENCY: usize = 16;
 
@@ -320,6 +323,8 @@ pub async fn receive(
     if !sender.verify(secret.expose(), proof, delivery.body) {
         return Err(unauthorized(entrance, sender));
     }
+    let span = Span::current();
+    span.record("host", sender.host());
     match sender.read(&delivery)? {
         Event::Ping => Ok(DeliveryResult::Pong),
         Event::Push {
@@ -327,6 +332,9 @@ pub async fn receive(
             references,
         } => {
             let commit = pushed::commit(delivery.body, id(delivery.header));
+            if let Some(commit) = &commit {
+                span.record("commit", &commit.sha);
+            }
             push(ports, &addresses, references, commit).await
         }
         Event::PullRequest(event) => plans::request(ports, event).await,
@@ -350,6 +358,11 @@ async fn push(
         return Err(Refusal::Malformed("push".to_owned(), message));
     };
     let all: BTreeSet<String> = references.into_iter().collect();
+    let span = Span::current();
+    span.record("repository", shorten(first.name(), MAX_FIELD));
+    if let Some(reference) = all.first() {
+        span.record("ref", shorten(reference, MAX_FIELD));
+    }
     if all.len() > MAX_REFERENCES {
         let left = all.len() - MAX_REFERENCES;
         tracing::warn!(

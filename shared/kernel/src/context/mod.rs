@@ -99,6 +99,9 @@ pub struct Outcome {
     pub notifies: bool,
     /// True if the object is gone: its record is deleted.
     pub is_gone: bool,
+    /// The cluster that the object works on: the name of the hub, or the namespace and the name of
+    /// the kubeconfig of a remote cluster. Empty if the object was not read.
+    pub cluster: String,
     /// True if the remote cluster of the object did not answer.
     pub is_cluster_dark: bool,
     /// True if no step was needed: the summary has the reason.

@@ -40,7 +40,7 @@ pub fn audit<'a>(
 
 /// Returns the name of the cluster that an object works on: that of the hub, or the namespace and
 /// the name of the kubeconfig of `spec.kubeConfig`.
-fn cluster(context: &Context<'_>, object: &Object) -> String {
+pub fn cluster(context: &Context<'_>, object: &Object) -> String {
     let places = ["secretRef", "configMapRef"];
     let name = places.iter().find_map(|place| {
         let name = object.pointer(&format!("/spec/kubeConfig/{place}/name"))?;
@@ -53,7 +53,7 @@ fn cluster(context: &Context<'_>, object: &Object) -> String {
 }
 
 /// Returns the revision in a status; empty before the first.
-fn revision(now: &Value) -> &str {
+pub fn revision(now: &Value) -> &str {
     let places = ["/artifact/revision", "/lastAttemptedRevision"];
     let found = places.iter().find_map(|place| now.pointer(place)?.as_str());
     found.unwrap_or_default()

@@ -74,6 +74,11 @@ impl Lease {
         fence::fenced(ports, end.saturating_sub(LEASE_MARGIN))
     }
 
+    /// Returns the id of this worker's step.
+    pub fn step(&self) -> &str {
+        &self.nonce
+    }
+
     /// Returns whether the step before this one was interrupted: its effects are not known.
     pub fn is_interrupted(&self) -> bool {
         self.is_interrupted
@@ -179,6 +184,10 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<MessageDecision> 
                 if write(ports, &key, &record, when, is_ours).await?.is_some() {
                     if is_first {
                         let message = own(request, pending.cause, pending.token, false);
+                        let message = Request {
+                            origin: pending.origin,
+                            ..message
+                        };
                         let after = record.until_free(now);
                         ports.queue.send(vec![(message, after)]).await?;
                     }
@@ -256,8 +265,14 @@ pub async fn end(
             }
             outcome.requeue_after = back.as_ref().map(|(_, after)| *after);
             let is_isolated = record.is_isolated();
-            let message =
-                back.map(|(cause, after)| (own(request, cause, token, is_isolated), after));
+            let pending = held.record.pending.take();
+            let message = back.map(|(cause, after)| {
+                let message = Request {
+                    origin: pending.and_then(|pending| pending.origin),
+                    ..own(request, cause, token, is_isolated)
+                };
+                (message, after)
+            });
             outcome.enqueue.extend(message);
             return Ok(());
         }
@@ -270,7 +285,7 @@ pub async fn end(
     Err(contended(&held.key))
 }
 
-/// Returns a message that requeues an object.
+/// Returns a message that requeues an object. The step that sends it is its origin.
 fn own(request: &Request, cause: Cause, token: String, isolated: bool) -> Request {
     Request {
         cause,
@@ -278,6 +293,7 @@ fn own(request: &Request, cause: Cause, token: String, isolated: bool) -> Reques
         isolated,
         received: None,
         consumers: Vec::new(),
+        origin: None,
         ..request.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! The record of an object's schedule, and the decision about a message that it leads to. Pure.
 
 use crate::context::{self, Outcome};
-use crate::ports::{Cause, Request};
+use crate::ports::{Cause, Origin, Request};
 use crate::state::{key_part, millis, object_key};
 use driftless_flux::ObjectRef;
 use serde::de::DeserializeOwned;
@@ -99,6 +99,9 @@ pub(super) struct PendingRequest {
     pub(super) token: String,
     /// The cause of the next step.
     pub(super) cause: Cause,
+    /// The origin of the first request that came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<Origin>,
 }
 
 /// The decision about a message.
@@ -228,7 +231,7 @@ impl Record {
             None => {}
         }
         if is_held {
-            return self.ask(&request.cause, nonce);
+            return self.ask(request, nonce);
         }
         let is_queued = self.is_isolated() && !self.is_open() && self.is_alive(now);
         let is_urgent = matches!(request.cause, Cause::Push | Cause::Changed);
@@ -253,14 +256,15 @@ impl Record {
 
     /// Records the request for the holder of the lease: one request, with the cause that makes the
     /// step do more.
-    fn ask(&self, cause: &Cause, nonce: &str) -> Decision {
+    fn ask(&self, request: &Request, nonce: &str) -> Decision {
         let pending = match &self.pending {
             None => PendingRequest {
                 token: nonce.to_owned(),
-                cause: cause.clone(),
+                cause: request.cause.clone(),
+                origin: request.origin.clone(),
             },
             Some(pending) => PendingRequest {
-                cause: pending.cause.clone().stronger(cause),
+                cause: pending.cause.clone().stronger(&request.cause),
                 ..pending.clone()
             },
         };
