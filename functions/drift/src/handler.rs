@@ -2,6 +2,7 @@
 //! which starts a sweep.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use driftless_adapters::lambda;
 use driftless_core::sweep::{self, Report, SweepStart};
 use driftless_kernel::ports::{Ports, SweepRequest};
 use lambda_runtime::{Error, LambdaEvent};
@@ -43,13 +44,9 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, E
 /// Reads the hub of each message.
 fn hubs(messages: SqsEvent) -> Result<Vec<String>, Error> {
     let hub = |message: SqsMessage| {
-        let body = message.body.unwrap_or_default();
-        let request = serde_json::from_str(&body).map(|SweepRequest { sweep }| sweep);
-        request.map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            format!("the message is not {{\"sweep\": \"HUB\"}}: line {line}, column {column}")
-                .into()
-        })
+        let request = lambda::read(message.body.as_deref(), "{\"sweep\": \"HUB\"}");
+        let hub = request.map(|SweepRequest { sweep }| sweep);
+        hub.map_err(Error::from)
     };
     messages.records.into_iter().map(hub).collect()
 }
