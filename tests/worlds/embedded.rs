@@ -188,6 +188,20 @@ impl Embedded {
         self
     }
 
+    /// Stores the settings of a hub with its kubeconfig, as `driftless bootstrap` does.
+    pub fn with_settings_in_secret(self, hub: &str) -> Self {
+        let known = self.settings.lock().expect("the settings")[hub].clone();
+        let text = self.server(hub).kubeconfig();
+        let secret = hub::with_settings(text.as_bytes(), &known).expect("a kubeconfig");
+        let secret = secret.expose_str().expect("text").to_owned();
+        self.with_secret(&format!("hubs/{hub}"), &secret)
+    }
+
+    /// Waits for an operation of the core.
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
     /// Replaces the port to buckets.
     pub fn with_buckets(mut self, buckets: Arc<dyn Buckets>) -> Self {
         self.ports.buckets = buckets;

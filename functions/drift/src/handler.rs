@@ -77,13 +77,9 @@ fn metrics(report: &Report, took: Duration) -> MetricsLine {
 /// Reads the hub of each message.
 fn hubs(messages: SqsEvent) -> Result<Vec<String>, Error> {
     let hub = |message: SqsMessage| {
-        let body = message.body.unwrap_or_default();
-        let request = serde_json::from_str(&body).map(|SweepRequest { sweep }| sweep);
-        request.map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            format!("the message is not {{\"sweep\": \"HUB\"}}: line {line}, column {column}")
-                .into()
-        })
+        let request = lambda::read(message.body.as_deref(), "{\"sweep\": \"HUB\"}");
+        let hub = request.map(|SweepRequest { sweep }| sweep);
+        hub.map_err(Error::from)
     };
     messages.records.into_iter().map(hub).collect()
 }

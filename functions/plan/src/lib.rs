@@ -12,7 +12,7 @@ mod error;
 mod handler;
 mod hubs;
 mod live;
-mod record;
+pub mod record;
 mod report;
 mod states;
 mod work;

@@ -1,5 +1,6 @@
 //! What the functions with a queue share: their remaining time, and their messages.
 
+use driftless_kernel::document::{self, DocumentError};
 use driftless_kernel::ports::Ports;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, SystemTime};
@@ -19,14 +20,13 @@ pub fn time_left(deadline: SystemTime, now: Duration) -> Duration {
 /// The time that a function waits for the export of its traces at the end of an invocation.
 pub const EXPORT_LIMIT: Duration = Duration::from_secs(1);
 
-/// A message has another form. The error has only the position: the untrusted body must not be
-/// logged.
+/// A message has another form, or a newer format. The error has only the position: the untrusted
+/// body must not be logged.
 #[derive(Debug, thiserror::Error)]
-#[error("the message is not {expected}: line {line}, column {column}")]
+#[error("the message is not {expected}: {problem}")]
 pub struct UnreadableMessage {
     expected: &'static str,
-    line: usize,
-    column: usize,
+    problem: DocumentError,
 }
 
 /// Reads the body of a message; `expected` names its content.
@@ -37,11 +37,8 @@ pub fn read<T: DeserializeOwned>(
     body: Option<&str>,
     expected: &'static str,
 ) -> Result<T, UnreadableMessage> {
-    serde_json::from_str(body.unwrap_or_default()).map_err(|error| UnreadableMessage {
-        expected,
-        line: error.line(),
-        column: error.column(),
-    })
+    let body = body.unwrap_or_default().as_bytes();
+    document::decode(body).map_err(|problem| UnreadableMessage { expected, problem })
 }
 
 /// Sets the delay of a message's redelivery: a reported failure alone leaves it hidden for the

@@ -5,7 +5,7 @@
 //!   that Alerts select to their Providers. [`receiver`] gives each Receiver the path of its
 //!   webhook.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs. [`bootstrap`] makes what a
-//!   hub needs before its first step.
+//!   hub needs before its first step. [`orphans`] finds state that nothing uses any more.
 //!
 //! The kinds of sources are in `driftless-source`, HelmReleases in `driftless-helmrelease`, and
 //! what all kinds share in `driftless-kernel`.
@@ -17,6 +17,7 @@ pub mod bootstrap;
 pub mod capsule;
 pub mod kustomization;
 pub mod notification;
+pub mod orphans;
 pub mod receiver;
 pub mod step;
 pub mod sweep;

@@ -139,6 +139,16 @@ impl ObjectRef {
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.kind.plural(), self.namespace, self.name)
     }
+
+    /// Parses a [`key`](Self::key); `None` for another text.
+    pub fn from_key(key: &str) -> Option<Self> {
+        let mut parts = key.splitn(3, '/');
+        let plural = parts.next()?;
+        let kind = FluxKind::ALL
+            .into_iter()
+            .find(|kind| kind.plural() == plural)?;
+        Some(Self::new(kind, parts.next()?, parts.next()?))
+    }
 }
 
 /// Writes `Kind/namespace/name`, the name of an object in Flux's messages.

@@ -8,7 +8,8 @@
 //! that fails is logged with the whole record, and is not an error of the step.
 
 use crate::concurrent;
-use crate::ports::{Blobs, Cause, ErrorKind, Ports, Precondition, PushedCommit, Result};
+use crate::document;
+use crate::ports::{Blobs, Cause, Ports, Precondition, PushedCommit, Result};
 use crate::state;
 use driftless_flux::{ObjectRef, parse_rfc3339, rfc3339};
 use driftless_manifest::ObjectId;
@@ -147,7 +148,7 @@ pub fn time_of(key: &str) -> Option<Duration> {
 
 /// Writes a record whose changes ended at a time since 1970. If that fails, the log has it.
 pub async fn write(ports: &Ports, record: &Record, at: Duration) {
-    let content = match serde_json::to_string(record) {
+    let content = match document::encode(record) {
         Ok(content) => content,
         Err(error) => return tracing::error!(?record, %error, "audit record not written"),
     };
@@ -162,7 +163,7 @@ pub async fn write(ports: &Ports, record: &Record, at: Duration) {
 }
 
 /// Returns the records of a hub from `since` to `until`, times since 1970: the oldest first. One
-/// that is damaged is left out, with a warning.
+/// that cannot be read is left out, with a warning.
 ///
 /// # Errors
 /// The store cannot be reached.
@@ -187,7 +188,7 @@ pub async fn read(
         match read {
             Ok(Some((record, _))) => records.push(record),
             Ok(None) => {}
-            Err(error) if error.kind == ErrorKind::Unreadable => {
+            Err(error) if state::is_lost(&error) => {
                 tracing::warn!(key, %error, "audit record left out");
             }
             Err(error) => return Err(error),

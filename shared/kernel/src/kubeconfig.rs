@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_flux::Invalid;
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Maximum bytes of a kubeconfig; a Secret has at most 1 MiB.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -51,6 +51,12 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("kubeconfig: {0}")]
 pub struct KubeconfigError(String);
+
+impl KubeconfigError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
 
 type Result<T> = std::result::Result<T, KubeconfigError>;
 
@@ -170,6 +176,37 @@ pub fn inline_files(
         }
     }
     Ok(yaml::to_string(&Value::Object(config)).into_bytes())
+}
+
+/// Returns the kubeconfig with an extension, which replaces one of the same name.
+///
+/// # Errors
+/// Invalid YAML, or `extensions` is not a list.
+pub fn with_extension(text: &[u8], name: &str, extension: Value) -> Result<Vec<u8>> {
+    let mut config = document(text)?;
+    let known = config.entry("extensions").or_insert(Value::Null);
+    if known.is_null() {
+        *known = Value::Array(Vec::new());
+    }
+    let Value::Array(known) = known else {
+        return refuse("extensions is not a list");
+    };
+    known.retain(|one| one["name"] != name);
+    known.push(json!({"name": name, "extension": extension}));
+    Ok(yaml::to_string(&Value::Object(config)).into_bytes())
+}
+
+/// Returns the extension of this name; `None` if the kubeconfig does not have it.
+///
+/// # Errors
+/// Invalid YAML.
+pub fn extension(text: &[u8], name: &str) -> Result<Option<Value>> {
+    let mut config = document(text)?;
+    let Some(Value::Array(known)) = config.get_mut("extensions") else {
+        return Ok(None);
+    };
+    let found = known.iter_mut().find(|one| one["name"] == name);
+    Ok(found.and_then(|one| one.get_mut("extension").map(Value::take)))
 }
 
 fn inline(

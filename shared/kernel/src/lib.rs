@@ -19,6 +19,7 @@ pub mod concurrent;
 pub mod context;
 pub mod credentials;
 pub mod dependencies;
+pub mod document;
 pub mod driver;
 pub mod failure;
 pub mod file_cache;

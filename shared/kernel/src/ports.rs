@@ -205,6 +205,12 @@ pub trait Blobs: Send + Sync {
     async fn delete_version(&self, key: &str, version: &Version) -> Result<bool>;
     /// Lists every blob whose key starts with `prefix`, in the order of the keys. Reads no content.
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>>;
+    /// Lists the first blobs whose key starts with `prefix`, at most `most` of them.
+    async fn list_some(&self, prefix: &str, most: usize) -> Result<Vec<BlobEntry>> {
+        let mut all = self.list(prefix).await?;
+        all.truncate(most);
+        Ok(all)
+    }
     /// Returns the size of a blob in bytes; `None` if it does not exist. Reads no content.
     async fn size(&self, key: &str) -> Result<Option<u64>>;
     /// Moves a blob that cannot be used out of the way, if it still has this version; its bytes are

@@ -1,7 +1,13 @@
 //! Small JSON in the bucket, under compare-and-swap.
+//!
+//! A record that can be made again counts as absent if it is damaged or has a newer format
+//! ([`document`]): it is set aside, and a new one is written. So a roll back goes on at once, and
+//! the newer version makes its own record again later.
 
+use crate::document::{self, DocumentError};
 use crate::ports::{Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version};
 use bytes::Bytes;
+use driftless_flux::{FluxKind, ObjectRef};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
 use std::time::Duration;
@@ -32,6 +38,36 @@ pub fn object_key(prefix: &str, hub: &str, kind: &str, namespace: &str, name: &s
     format!("{prefix}/{hub}/{kind}/{namespace}/{name}.json")
 }
 
+/// Returns the hub and the object of an [`object_key`]; `None` for another key.
+pub fn object_of_key(prefix: &str, key: &str) -> Option<(String, ObjectRef)> {
+    let key = key.strip_prefix(prefix)?.strip_prefix('/')?;
+    let mut parts = key.strip_suffix(".json")?.split('/');
+    let (hub, plural) = (decode_key_part(parts.next()?)?, parts.next()?);
+    let kind = FluxKind::ALL
+        .into_iter()
+        .find(|kind| kind.plural() == plural)?;
+    let namespace = decode_key_part(parts.next()?)?;
+    let name = decode_key_part(parts.next()?)?;
+    let object = ObjectRef::new(kind, namespace, name);
+    parts.next().is_none().then_some((hub, object))
+}
+
+/// Returns the last part of the key of a note that names an object of a hub.
+pub fn note_file(hub: &str, object: &ObjectRef) -> String {
+    let parts = [hub, &object.namespace, &object.name].map(key_part);
+    format!("{}.json", parts.join("+"))
+}
+
+/// Returns the hub and the object of a key that ends with a [`note_file`]; `None` for another key.
+/// `kind` is that of all objects with such notes.
+pub fn object_of_note(kind: FluxKind, key: &str) -> Option<(String, ObjectRef)> {
+    let (_, file) = key.rsplit_once('/')?;
+    let mut parts = file.strip_suffix(".json")?.split('+').map(decode_key_part);
+    let (hub, namespace, name) = (parts.next()??, parts.next()??, parts.next()??);
+    let object = ObjectRef::new(kind, namespace, name);
+    parts.next().is_none().then_some((hub, object))
+}
+
 /// Decodes a part of a key that [`key_part`] encoded; `None` for a part that it cannot have
 /// encoded.
 pub fn decode_key_part(part: &str) -> Option<String> {
@@ -49,7 +85,7 @@ pub fn decode_key_part(part: &str) -> Option<String> {
 /// Reads a document and its version. Where a lost document may be created again, use [`recall`].
 ///
 /// # Errors
-/// The errors of the store, or `Unreadable` if the bytes are not such a document.
+/// The errors of the store, or those of [`parse`].
 pub async fn read<T: DeserializeOwned>(
     blobs: &dyn Blobs,
     key: &str,
@@ -60,17 +96,29 @@ pub async fn read<T: DeserializeOwned>(
     Ok(Some((parse(key, &bytes)?, version)))
 }
 
-fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        PortError::new(
+/// Parses the document of a key.
+///
+/// # Errors
+/// `Unreadable` if the bytes are not such a document, `Unsupported` if it has a newer format.
+pub fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
+    document::decode(bytes).map_err(|error| match error {
+        DocumentError::Newer(_) => {
+            PortError::new(ErrorKind::Unsupported, format!("{key}: {error}"))
+        }
+        DocumentError::Damaged(error) => PortError::new(
             ErrorKind::Unreadable,
             format!("{key}: not the expected JSON: {error}"),
-        )
+        ),
     })
 }
 
-/// Reads a document that may be lost: a damaged one is set aside, with a warning, and counts as
-/// absent.
+/// Returns whether a document cannot be read, so that it counts as absent if it can be made again.
+pub fn is_lost(error: &PortError) -> bool {
+    matches!(error.kind, ErrorKind::Unreadable | ErrorKind::Unsupported)
+}
+
+/// Reads a document that may be lost: one that cannot be read is set aside, with a warning, and
+/// counts as absent.
 ///
 /// # Errors
 /// The store cannot be reached.
@@ -90,7 +138,7 @@ pub async fn recall<T: DeserializeOwned>(
     }
 }
 
-/// Sets a damaged record aside, and logs a warning with the `reason`; returns whether that worked.
+/// Sets a record aside that cannot be read, and logs a warning with the `reason`; returns whether that worked.
 /// A record that stays is overwritten when it is created again.
 pub async fn set_aside(
     blobs: &dyn Blobs,
@@ -100,7 +148,7 @@ pub async fn set_aside(
 ) -> bool {
     tracing::warn!(
         key,
-        "the record is damaged; it was set aside and a new one was created: {reason}"
+        "the record cannot be used; it was set aside and a new one was created: {reason}"
     );
     match blobs.set_aside(key, version).await {
         Ok(()) => true,
@@ -163,7 +211,7 @@ pub async fn write<T: Serialize>(
     document: &T,
     when: Precondition,
 ) -> Result<PutOutcome> {
-    let bytes = serde_json::to_vec(document).map_err(|error| {
+    let bytes = document::encode(document).map_err(|error| {
         PortError::new(
             ErrorKind::Invalid,
             format!("{key}: cannot be written as JSON: {error}"),

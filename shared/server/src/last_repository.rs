@@ -5,10 +5,17 @@ use driftless_adapters::local::DirectoryBlobs;
 use driftless_kernel::ports::{Precondition, Result};
 use driftless_kernel::repository::directory;
 use driftless_kernel::state;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The key of the last repository in the store.
 const KEY: &str = "serve/repository.json";
+
+/// The record in the store.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    url: String,
+}
 
 /// The directory of the repository of the last start that named one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +34,8 @@ impl LastRepository {
     /// # Errors
     /// The state directory cannot be read.
     pub async fn read(store: &DirectoryBlobs) -> Result<Self> {
-        let known = state::recall::<String>(store, KEY).await?;
-        let path = known.and_then(|(url, _)| directory(&url).map(PathBuf::from));
+        let known = state::recall::<Record>(store, KEY).await?;
+        let path = known.and_then(|(record, _)| directory(&record.url).map(PathBuf::from));
         Ok(match path {
             None => Self::None,
             Some(path) if path.is_dir() => Self::Directory(path),
@@ -41,7 +48,8 @@ impl LastRepository {
     /// # Errors
     /// The state directory cannot be written.
     pub async fn remember(store: &DirectoryBlobs, url: &str) -> Result<()> {
-        state::write(store, KEY, &url, Precondition::None).await?;
+        let url = url.to_owned();
+        state::write(store, KEY, &Record { url }, Precondition::None).await?;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use driftless_flux::{FluxKind, GitReference, ObjectRef};
 use driftless_kernel::ports::{BlobEntry, Ports, Precondition, Result};
-use driftless_kernel::state::{decode_key_part, key_part};
+use driftless_kernel::state::{self, key_part};
 use sha2::{Digest as _, Sha256};
 
 const PREFIX: &str = "index/";
@@ -50,25 +50,15 @@ fn ref_part(pattern: &str) -> String {
     }
 }
 
-/// Returns the last part of every key of a source.
-fn file(hub: &str, object: &ObjectRef) -> String {
-    let parts = [hub, &object.namespace, &object.name].map(key_part);
-    format!("{}.json", parts.join("+"))
-}
-
 /// Returns the hub and the source of a key.
 fn object_of(key: &str) -> Option<(String, ObjectRef)> {
-    let (_, file) = key.rsplit_once('/')?;
-    let mut parts = file.strip_suffix(".json")?.split('+').map(decode_key_part);
-    let (hub, namespace, name) = (parts.next()??, parts.next()??, parts.next()??);
-    let object = ObjectRef::new(FluxKind::GitRepository, &namespace, &name);
-    parts.next().is_none().then_some((hub, object))
+    state::object_of_note(FluxKind::GitRepository, key)
 }
 
 /// Returns the key of the note of a source; `None` if no push can change what it follows.
 fn key(hub: &str, object: &ObjectRef, url: &str, reference: &GitReference) -> Option<String> {
     let directory = directory(&repository(url)?, &pattern(reference)?);
-    Some(format!("{directory}{}", file(hub, object)))
+    Some(format!("{directory}{}", state::note_file(hub, object)))
 }
 
 /// Returns the ref that a source follows, or [`ANY_TAG`], by Flux's order of precedence; `None` for
@@ -120,7 +110,7 @@ pub async fn forget_others(
     object: &ObjectRef,
     followed: Option<(&str, &GitReference)>,
 ) -> Result<()> {
-    let file = format!("/{}", file(hub, object));
+    let file = format!("/{}", state::note_file(hub, object));
     let kept = followed.and_then(|(url, reference)| key(hub, object, url, reference));
     for BlobEntry { key, .. } in ports.blobs.list(PREFIX).await? {
         if key.ends_with(&file) && Some(&key) != kept.as_ref() {

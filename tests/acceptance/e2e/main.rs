@@ -12,6 +12,7 @@ mod memory;
 mod multi_tenancy;
 mod multicluster;
 mod multicluster_whole;
+mod recovery;
 mod roles;
 mod sample;
 mod signatures;

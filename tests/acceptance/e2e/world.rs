@@ -169,6 +169,25 @@ impl World {
         bootstrap(hub, self.hub(hub.name), &self.environment, flags);
     }
 
+    /// Returns the keys of the bucket.
+    pub fn keys(&self) -> Vec<String> {
+        self.ministack.aws().keys(self.stack.output("Bucket"), "")
+    }
+
+    /// Deletes every object of the bucket.
+    pub fn empty_bucket(&self) {
+        let bucket = self.stack.output("Bucket");
+        for key in self.keys() {
+            let parameters = json!({"Bucket": bucket, "Key": key});
+            self.ministack.aws().must("s3", "delete_object", parameters);
+        }
+    }
+
+    /// Runs a command for the installation. Returns what it prints.
+    pub fn command(&self, args: &[&str]) -> String {
+        run(&self.environment, args)
+    }
+
     /// Runs the event of Capsule's timer. Returns the function's answer.
     pub fn capsule(&self) -> Value {
         let file = tools::workspace().join("events/capsule-schedule.json");
@@ -409,24 +428,26 @@ fn bootstrap(
     let directory = tempfile::tempdir().expect("a directory");
     let kubeconfig = directory.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
-    let mut command = std::process::Command::new(crate::binaries::directory().join("driftless"));
-    command.args(["bootstrap", "--name", hub.name]);
+    let mut args = vec!["bootstrap", "--name", hub.name];
     if !hub.repository.is_empty() {
-        command.args(["--repository", hub.repository, "--branch", hub.branch]);
-        command.args(["--path", hub.path]);
+        args.extend(["--repository", hub.repository, "--branch", hub.branch]);
+        args.extend(["--path", hub.path]);
     }
-    command
-        .args(flags)
-        .args(["--allow-local-clusters", "--kubeconfig"])
-        .arg(&kubeconfig);
+    args.extend(flags);
+    let kubeconfig = kubeconfig.to_string_lossy();
+    args.extend(["--allow-local-clusters", "--kubeconfig", &kubeconfig]);
+    run(environment, &args);
+}
+
+/// Runs driftless with an environment; panics if it fails. Returns what it prints.
+fn run(environment: &[(String, String)], args: &[&str]) -> String {
+    let mut command = std::process::Command::new(crate::binaries::directory().join("driftless"));
+    command.args(args);
     command.envs(environment.iter().map(|(key, value)| (key, value)));
-    let output = command.output().expect("run driftless bootstrap");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "driftless bootstrap --name {}: {text}",
-        hub.name
-    );
+    let output = command.output().expect("run driftless");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "driftless {args:?}: {text}");
+    text
 }
 
 /// Returns the directory of a real fleet next to the checkout; prints a note if it does not exist.

@@ -3,6 +3,7 @@
 
 use crate::economy::{self, Cost, FLEET_SIZE};
 use crate::gate::Kind;
+use crate::scale::{DARK, PUSH_ALL, PUSH_ONE, Scale, Size};
 use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -46,14 +47,13 @@ const SECRET: Price = Price::new(
     "AWS Secrets Manager Pricing, a secret for a month",
 );
 const SECRET_CALL: Price = Price::new(0.05, 1e4, "AWS Secrets Manager Pricing, API calls");
-const SCHEDULE: Price = Price::new(1.00, 1e6, "Amazon EventBridge Pricing, Scheduler");
 /// A node of 2 vCPUs and 8 GiB for an hour.
 const NODE_HOUR: Price = Price::new(0.081_6, 1.0, "Amazon EC2 On-Demand Pricing, m7g.large");
 /// A vCPU and a GB of a pod for an hour.
 const FARGATE_CPU_HOUR: Price = Price::new(0.040_48, 1.0, "AWS Fargate Pricing, Linux/x86");
 const FARGATE_GB_HOUR: Price = Price::new(0.004_445, 1.0, "AWS Fargate Pricing, Linux/x86");
 
-const PRICES: [&Price; 11] = [
+const PRICES: [&Price; 10] = [
     &LAMBDA_REQUEST,
     &LAMBDA_GB_SECOND,
     &SQS_REQUEST,
@@ -61,7 +61,6 @@ const PRICES: [&Price; 11] = [
     &S3_PUT,
     &SECRET,
     &SECRET_CALL,
-    &SCHEDULE,
     &NODE_HOUR,
     &FARGATE_CPU_HOUR,
     &FARGATE_GB_HOUR,
@@ -80,6 +79,12 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Lambda polls an empty queue with five connections, each for 20 s (AWS Lambda Developer Guide,
 /// "Using Lambda with Amazon SQS"); infra/template.yaml has three queues.
 const POLLS: f64 = 3.0 * 5.0 * HOURS * 3600.0 / 20.0;
+/// The pushes of a fleet in a month: one of an object of each cluster, and of one object of one
+/// cluster.
+const PUSHES_OF_ALL: f64 = 30.0;
+const PUSHES_OF_ONE: f64 = 300.0;
+/// The sizes of the fleets in the table, in remote clusters.
+const FLEETS: [usize; 4] = [10, 100, 1_000, 10_000];
 /// The secrets of an installation with one hub: its kubeconfig, the webhook's secret and the login
 /// at GitHub.
 const SECRETS: f64 = 3.0;
@@ -170,7 +175,7 @@ impl Usage {
 
 /// Returns the dollars that an installation pays for a month without any object.
 fn idle_dollars() -> f64 {
-    SQS_REQUEST.of(POLLS) + SECRET.of(SECRETS) + SCHEDULE.of(HOURS * 60.0)
+    SQS_REQUEST.of(POLLS) + SECRET.of(SECRETS)
 }
 
 /// A row of the table: its name, and its figure.
@@ -261,7 +266,7 @@ impl fmt::Display for Table {
         writeln!(
             f,
             "\nOf the dollars of a month, {:.2} are those of an installation without objects (polling of three queues, \
-             three secrets, the timer). Flux's controllers request {FLUX_CPU:.2} vCPU in each cluster: {:.2} dollars of an \
+             three secrets; the timer is a rule of EventBridge, which has no price). Flux's controllers request {FLUX_CPU:.2} vCPU in each cluster: {:.2} dollars of an \
              m7g.large, or {:.2} on Fargate.",
             idle_dollars(),
             flux_node(),
@@ -274,6 +279,124 @@ impl fmt::Display for Table {
                 "- {} dollars for {}: {}",
                 price.dollars, price.units, price.source
             )?;
+        }
+        Ok(())
+    }
+}
+
+/// The monthly price of fleets, beside that of controllers which always run.
+pub struct Fleets {
+    objects: usize,
+    /// The usage of a month by the number of remote clusters, and whether it was measured.
+    months: Vec<(usize, Usage, bool)>,
+}
+
+impl Fleets {
+    /// Measures fleets of 10 and 100 remote clusters with as many objects as those of `scale`, and
+    /// takes the larger ones from `scale` or from the line through the two largest that are known.
+    pub fn measure(scale: &Scale) -> Self {
+        let Size { objects, .. } = scale.size;
+        let small = |clusters: usize| {
+            let dark = HOUR;
+            let size = Size {
+                clusters,
+                objects,
+                dark,
+            };
+            month(&Scale::measure(size))
+        };
+        let mut known: Vec<Usage> = FLEETS[..2]
+            .iter()
+            .map(|clusters| small(*clusters))
+            .collect();
+        let largest = month(scale);
+        if known.iter().all(|one| one.objects < largest.objects) {
+            known.push(largest);
+        }
+        let months = FLEETS.into_iter().map(|clusters| {
+            let measured = known.iter().find(|one| one.objects == clusters as f64);
+            let line = || {
+                let [.., smaller, larger] = known.as_slice() else {
+                    unreachable!("two fleets are measured")
+                };
+                smaller.extrapolated(larger, clusters)
+            };
+            let usage = measured.cloned().unwrap_or_else(line);
+            (clusters, usage, measured.is_some())
+        });
+        Self {
+            objects,
+            months: months.collect(),
+        }
+    }
+
+    /// Returns the table as JSON.
+    pub fn json(&self) -> Value {
+        let months = self.months.iter().map(|(clusters, usage, is_measured)| {
+            json!({"clusters": clusters, "measured": is_measured, "month": usage.json(),
+                "dollars": usage.dollars() + idle_dollars(),
+                "fluxNodeDollars": flux_node() * *clusters as f64,
+                "fluxFargateDollars": flux_fargate() * *clusters as f64})
+        });
+        json!({"objectsOfEach": self.objects, "fleets": months.collect::<Vec<_>>()})
+    }
+}
+
+/// Returns the usage of a month of a fleet with one dark cluster; `objects` is the number of remote
+/// clusters.
+fn month(scale: &Scale) -> Usage {
+    let usage = |event| Usage::of(scale.size.clusters, scale.cost(event));
+    let dark = scale.cost(DARK);
+    let hours = HOURS * HOUR.as_secs_f64() / dark.time.as_secs_f64();
+    let none = Usage {
+        objects: scale.size.clusters as f64,
+        ..Usage::default()
+    };
+    none.plus(hours, &usage(DARK))
+        .plus(PUSHES_OF_ALL, &usage(PUSH_ALL))
+        .plus(PUSHES_OF_ONE, &usage(PUSH_ONE))
+}
+
+impl fmt::Display for Fleets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "A month of one hub with remote clusters of {} objects each, {PUSHES_OF_ALL} pushes to all clusters, {PUSHES_OF_ONE} to \
+             one, and one cluster dark:\n",
+            self.objects
+        )?;
+        write!(f, "| remote clusters |")?;
+        for (clusters, _, is_measured) in &self.months {
+            let note = if *is_measured { "" } else { " (extrapolated)" };
+            write!(f, " {clusters}{note} |")?;
+        }
+        writeln!(f, "\n| --- |{}", " --- |".repeat(self.months.len()))?;
+        let rows: [Row; 7] = [
+            ("Lambda invocations", |usage| usage.invocations),
+            ("Lambda GB-seconds", |usage| usage.gb_seconds),
+            ("SQS messages, at most", |usage| usage.messages),
+            ("S3 GETs", |usage| usage.gets),
+            ("S3 PUTs and LISTs", |usage| usage.puts),
+            ("requests to API servers", |usage| usage.api_requests),
+            ("dollars", |usage| usage.dollars() + idle_dollars()),
+        ];
+        for (name, value) in rows {
+            write!(f, "| {name} |")?;
+            for (_, usage, _) in &self.months {
+                write!(f, " {:.0} |", value(usage))?;
+            }
+            writeln!(f)?;
+        }
+        let others: [(&str, f64); 2] = [
+            ("dollars of Flux's controllers on nodes", flux_node()),
+            ("dollars of Flux's controllers on Fargate", flux_fargate()),
+        ];
+        for (name, dollars) in others {
+            write!(f, "| {name} |")?;
+            for (clusters, _, _) in &self.months {
+                write!(f, " {:.0} |", dollars * *clusters as f64)?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }
@@ -301,8 +424,8 @@ mod tests {
         };
         // 0.20 + 1.33334 + 1.20 + 0.40 + 0.50 + 0.05
         assert!(near(usage.dollars(), 3.683_34), "{}", usage.dollars());
-        // 1,944,000 polls, three secrets, 43,200 minutes.
-        assert!(near(idle_dollars(), 0.7776 + 1.2 + 0.0432));
+        // 1,944,000 polls, three secrets.
+        assert!(near(idle_dollars(), 0.7776 + 1.2));
         assert!(near(flux_node(), 10.2816), "{}", flux_node());
         assert!(near(flux_fargate(), 4.0 * 720.0 * (0.01012 + 0.002_222_5)));
     }

@@ -2,12 +2,13 @@
 
 use clap::Parser;
 use driftless_sim::bugs::{Bug, Detection, Search};
-use driftless_sim::cost::Table;
+use driftless_sim::cost::{Fleets, Table};
 use driftless_sim::crash;
 use driftless_sim::economy;
 use driftless_sim::isolation;
 use driftless_sim::run::{Options, Outcome, run};
 use driftless_sim::scale::{Scale, Size};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Runs seeds of the simulation of driftless.
 #[derive(Parser)]
+#[command(group = clap::ArgGroup::new("table").args(["cost", "scale"]).multiple(true))]
 struct Arguments {
     /// Number of seeds to run
     #[arg(long, default_value_t = 1000)]
@@ -47,11 +49,12 @@ struct Arguments {
     /// Hours at rest for --economy
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..))]
     hours: u64,
-    /// Print what 100, 1,000 and 10,000 objects cost a month, and a push
-    #[arg(long, group = "table")]
+    /// Print what 100, 1,000 and 10,000 objects cost a month, and a push; with --scale also what
+    /// 10, 100, 1,000 and 10,000 remote clusters cost
+    #[arg(long)]
     cost: bool,
     /// Print what a fleet of this many remote clusters needs
-    #[arg(long, group = "table", num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(1..))]
     scale: Option<u64>,
     /// Number of objects on each cluster of --scale
     #[arg(long, requires = "scale", default_value_t = 20)]
@@ -94,24 +97,8 @@ fn main() -> ExitCode {
     if let Some(kustomizations) = arguments.economy {
         return economy_of(kustomizations, arguments.hours, bug);
     }
-    if arguments.cost {
-        let table = Table::measure(100, 1000, 10_000);
-        match arguments.json {
-            true => println!("{:#}", table.json()),
-            false => println!("{table}"),
-        }
-        return ExitCode::SUCCESS;
-    }
-    if let Some(clusters) = arguments.scale {
-        let scale = Scale::measure(Size {
-            clusters: clusters as usize,
-            objects: arguments.objects,
-            dark: Duration::from_secs(arguments.dark_hours * 3600),
-        });
-        match arguments.json {
-            true => println!("{:#}", scale.json()),
-            false => println!("{scale}"),
-        }
+    if arguments.cost || arguments.scale.is_some() {
+        tables(&arguments);
         return ExitCode::SUCCESS;
     }
     if arguments.scenarios {
@@ -178,6 +165,35 @@ fn main() -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Prints the tables of --scale and --cost.
+fn tables(arguments: &Arguments) {
+    let scale = arguments.scale.map(|clusters| {
+        Scale::measure(Size {
+            clusters: clusters as usize,
+            objects: arguments.objects,
+            dark: Duration::from_secs(arguments.dark_hours * 3600),
+        })
+    });
+    let fleets = scale.as_ref().filter(|_| arguments.cost);
+    let fleets = fleets.map(Fleets::measure);
+    let cost = arguments.cost.then(|| Table::measure(100, 1000, 10_000));
+    if arguments.json {
+        let all = json!({"scale": scale.as_ref().map(Scale::json), "fleets": fleets.as_ref().map(Fleets::json),
+            "cost": cost.as_ref().map(Table::json)});
+        println!("{all:#}");
+        return;
+    }
+    if let Some(scale) = scale {
+        println!("{scale}");
+    }
+    if let Some(fleets) = fleets {
+        println!("{fleets}");
+    }
+    if let Some(cost) = cost {
+        println!("{cost}");
     }
 }
 

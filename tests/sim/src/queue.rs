@@ -6,6 +6,7 @@ use crate::gate::{Gate, Kind, Trouble};
 use crate::lambda;
 use crate::rng::Rng;
 use async_trait::async_trait;
+use driftless_kernel::document;
 use driftless_kernel::ports::{Cause, ErrorKind, PortError, Queue, Request, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -371,7 +372,7 @@ impl Queue for Sqs {
                 }
                 _ => {}
             }
-            let mut body = serde_json::to_string(&request).expect("a request is JSON");
+            let mut body = document::encode(&request).expect("a request is JSON");
             if self.bug == Some(Bug::LeakedSecret) {
                 body = format!("{body} {}", self.state().canary);
             }

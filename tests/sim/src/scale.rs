@@ -19,6 +19,11 @@ use std::time::{Duration, Instant};
 const CONCURRENCY: usize = 20;
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// The names of the events that the costs of a month consist of.
+pub const PUSH_ALL: &str = "push of all objects";
+pub const PUSH_ONE: &str = "push of one object";
+pub const DARK: &str = "one cluster dark";
+
 /// A fleet with one Kustomization for each remote cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
@@ -40,7 +45,8 @@ struct Row {
 
 /// The costs of all events of a fleet.
 pub struct Scale {
-    size: Size,
+    /// The simulated fleet.
+    pub size: Size,
     rows: Vec<Row>,
 }
 
@@ -81,14 +87,14 @@ impl Scale {
         .await;
         settle(&running, &users).await;
         let before = running.world.snapshot();
-        self.event("push of all objects", &running, async || {
+        self.event(PUSH_ALL, &running, async || {
             push_all(&mut users);
             assert!(converge(&running.world, &users).await, "the push");
         })
         .await;
         settle(&running, &users).await;
         let (after, now) = (running.world.snapshot(), running.world.now());
-        self.event("push of one object", &running, async || {
+        self.event(PUSH_ONE, &running, async || {
             push_one(&mut users);
             assert!(converge(&running.world, &users).await, "the push");
         })
@@ -102,7 +108,7 @@ impl Scale {
         // The steps of all objects are due once in the interval.
         tokio::time::sleep(10 * MINUTE).await;
         let dark = self.size.dark;
-        self.event("one cluster dark", &running, async || {
+        self.event(DARK, &running, async || {
             tokio::time::sleep(dark).await;
         })
         .await;
@@ -136,6 +142,15 @@ impl Scale {
             wall: start.elapsed(),
         });
         eprintln!("{event}: {:.1} s", start.elapsed().as_secs_f64());
+    }
+
+    /// Returns the cost of an event.
+    ///
+    /// # Panics
+    /// There is no event of this name.
+    pub fn cost(&self, event: &str) -> &Cost {
+        let row = self.rows.iter().find(|row| row.event == event);
+        &row.expect("an event of the table").cost
     }
 
     /// Returns the table as JSON.

@@ -25,6 +25,7 @@ use driftless_apiserver::{Server, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::webhook::SECRET;
 use driftless_flux::FLUX_SYSTEM;
+use driftless_kernel::document;
 use driftless_kernel::hub::{self, Settings};
 use driftless_kernel::ports::{Clock as _, Ports, Secret, SweepRequest};
 use driftless_memory::TestClock;
@@ -489,7 +490,7 @@ impl World {
     async fn sweep(self: Arc<Self>, hubs: Vec<String>, after: Duration) {
         tokio::time::sleep(after).await;
         let message = |hub: &String| {
-            let body = serde_json::to_string(&SweepRequest { sweep: hub.clone() });
+            let body = document::encode(&SweepRequest { sweep: hub.clone() });
             Message::of_sweep(body.expect("a request is JSON"))
         };
         let messages: Vec<Message> = hubs.iter().map(message).collect();

@@ -5,6 +5,7 @@ mod flux_flags;
 mod git;
 mod github;
 mod hosted;
+mod restore;
 mod steps;
 
 use crate::error::{EXIT_CODES, Error};
@@ -16,7 +17,6 @@ use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_flux::Invalid;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
-use driftless_kernel::ports::Secret;
 use driftless_kernel::repository::{self, Grant};
 
 const EXAMPLES: &str = "Examples:
@@ -33,7 +33,7 @@ Environment:
 The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, and secretsmanager:GetSecretValue, PutSecretValue \
 and CreateSecret on PREFIXhubs/*. --secret-manager of add-remote needs the last two on PREFIXremotes/*.
 
-The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME. It must not need a program: use a token or a certificate.";
+The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME, with a copy of the hub's settings for `driftless bootstrap restore`. It must not need a program: use a token or a certificate.";
 
 /// Register a hub with an installation on AWS, and install what it lacks
 #[derive(clap::Args)]
@@ -62,6 +62,7 @@ enum Host {
     Github(Box<github::Args>),
     Gitlab(Box<hosted::GitLab>),
     Gitea(Box<hosted::Gitea>),
+    Restore(restore::Args),
 }
 
 /// The flags for the rules of a hub.
@@ -201,6 +202,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         (Some(Host::Github(github)), _) => return github.run(&args.connection).await,
         (Some(Host::Gitlab(gitlab)), _) => return gitlab.run(&args.connection).await,
         (Some(Host::Gitea(gitea)), _) => return gitea.run(&args.connection).await,
+        (Some(Host::Restore(restore)), _) => return restore.run().await,
         (None, Some(name)) => name.clone(),
         (None, None) => return Err(Error::usage("--name is required")),
     };
@@ -268,12 +270,12 @@ impl Installation {
         // Check first, so that a kubeconfig that the functions cannot use is not stored.
         access(&kubeconfig)?;
         let name = &settings.name;
-        let secrets = self.secrets().await;
-        secrets
-            .store(&format!("hubs/{name}"), &Secret::new(kubeconfig))
-            .await?;
         let ports = config::aws_ports(&self.0).await?;
         let settings = hub::with_registered_roots(&ports, settings).await?;
+        let secret = hub::with_settings(&kubeconfig, &settings);
+        let secret = secret.map_err(|error| Error::new(error.to_string()))?;
+        let secrets = self.secrets().await;
+        secrets.store(&format!("hubs/{name}"), &secret).await?;
         if hub::register(&ports, &settings).await? == RegistrationResult::Restored {
             term::failure(&format!(
                 "hub {name}: the registration was damaged, and now has the settings of this command's flags"

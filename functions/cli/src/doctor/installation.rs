@@ -2,9 +2,10 @@
 
 use super::cluster;
 use super::report::Report;
+use super::state;
 use crate::term;
 use bytes::Bytes;
-use driftless_adapters::aws::{self, QueueState, SqsQueue};
+use driftless_adapters::aws::{self, QueueState, SecretsManager, SqsQueue};
 use driftless_adapters::config::{self, Config};
 use driftless_core::webhook;
 use driftless_flux::{FLUX_SYSTEM, FluxKind, GitRepository};
@@ -90,12 +91,22 @@ pub async fn check(config: &Config, report: &mut Report) {
         let next = "driftless bootstrap --name NAME --repository OWNER/NAME --path PATH";
         report.note("hubs", "no hub is registered", next);
     }
+    let secrets = SecretsManager::new(&settings, config.secrets_prefix.as_str());
+    state::kubeconfigs(&secrets, &names, report).await;
+    let stored = state::read(&ports, report).await;
+    if let Some(stored) = &stored {
+        state::of_hubs(stored, &names, &config.bucket, report);
+    }
     for name in names {
         term::action(&format!("hub {name}"));
         match hub::connect(&ports, &name).await {
             Ok(hub) => {
                 cluster::check(&hub, &format!("hub {name}"), report).await;
                 repository(&ports, &hub, report).await;
+                state::copy(&ports, &hub, report).await;
+                if let Some(stored) = &stored {
+                    state::of_objects(stored, &hub, &config.bucket, report).await;
+                }
             }
             Err(failure) => {
                 let next =

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use driftless_harness::command::{Done, run_in};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
@@ -14,8 +15,10 @@ type Queues = Vec<(&'static str, Value)>;
 
 struct Stub {
     queues: Queues,
-    /// The names of the secrets that are set.
-    secrets: &'static [&'static str],
+    /// The secrets, by their names.
+    secrets: &'static [(&'static str, &'static str)],
+    /// Other objects of the bucket.
+    objects: Mutex<BTreeMap<String, Bytes>>,
     /// True if the probe is in the bucket.
     probe: Mutex<bool>,
 }
@@ -53,19 +56,37 @@ async fn answer(
             (StatusCode::OK, json!({"QueueUrl": url}).to_string())
         }
         Some("secretsmanager.GetSecretValue") => match asked["SecretId"].as_str() {
-            Some(name) if stub.secrets.contains(&name) => (
-                StatusCode::OK,
-                json!({"SecretString": "canary"}).to_string(),
-            ),
-            _ => missing("ResourceNotFoundException"),
+            Some(name) => match stub.secrets.iter().find(|(known, _)| *known == name) {
+                Some((_, value)) => (StatusCode::OK, json!({"SecretString": value}).to_string()),
+                None => missing("ResourceNotFoundException"),
+            },
+            None => missing("InvalidParameterException"),
         },
+        Some("secretsmanager.ListSecrets") => {
+            let prefix = asked["Filters"][0]["Values"][0]
+                .as_str()
+                .unwrap_or_default();
+            let names = stub.secrets.iter().map(|(name, _)| *name);
+            let names = names.filter(|name| name.starts_with(prefix));
+            let list: Vec<Value> = names.map(|name| json!({"Name": name})).collect();
+            (StatusCode::OK, json!({"SecretList": list}).to_string())
+        }
         Some(other) => (StatusCode::BAD_REQUEST, other.to_owned()),
-        None => stub.bucket(&method, &uri),
+        None => stub.bucket(&method, &uri, body),
     }
 }
 
 impl Stub {
-    fn bucket(&self, method: &Method, uri: &Uri) -> Answer {
+    fn bucket(&self, method: &Method, uri: &Uri, body: Bytes) -> Answer {
+        let mut objects = self.objects.lock().expect("the lock");
+        let key = uri.path().trim_start_matches("/bucket/").to_owned();
+        if *method == Method::PUT && key != "doctor/probe" {
+            objects.insert(key, body);
+            return (StatusCode::OK, String::new());
+        }
+        if let (Method::GET, Some(found)) = (method, objects.get(&key)) {
+            return (StatusCode::OK, String::from_utf8_lossy(found).into_owned());
+        }
         let mut probe = self.probe.lock().expect("the lock");
         match *method {
             Method::PUT if *probe => (StatusCode::PRECONDITION_FAILED, String::new()),
@@ -77,20 +98,20 @@ impl Stub {
                 *probe = false;
                 (StatusCode::NO_CONTENT, String::new())
             }
-            _ if uri.path().ends_with("/versions/drift.json") => {
-                (StatusCode::OK, json!({"version": "0.0.1"}).to_string())
-            }
             _ if uri
                 .query()
                 .is_some_and(|query| query.contains("list-type=2")) =>
             {
                 let query = uri.query().unwrap_or_default();
-                let entry = "<Contents><Key>versions/drift.json</Key><Size>1</Size><ETag>1</ETag></Contents>";
-                let entries = if query.contains("versions") {
-                    entry
-                } else {
-                    ""
+                let prefix = query
+                    .split('&')
+                    .find_map(|pair| pair.strip_prefix("prefix="));
+                let prefix = prefix.unwrap_or_default().replace("%2F", "/");
+                let keys = objects.keys().filter(|key| key.starts_with(&prefix));
+                let entry = |key: &String| {
+                    format!("<Contents><Key>{key}</Key><Size>1</Size><ETag>1</ETag></Contents>")
                 };
+                let entries: String = keys.map(entry).collect();
                 let list = format!(
                     "<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
                 );
@@ -112,14 +133,39 @@ fn queue(visibility: u64, dead: Option<&str>) -> Value {
 }
 
 /// The secrets of an installation that has a login, and no secret of a webhook.
-const LOGIN: &[&str] = &["driftless/github/token"];
+const LOGIN: &[(&str, &str)] = &[("driftless/github/token", "canary")];
+
+/// The keys of an installation whose functions have another version.
+const DEPLOYED: &[(&str, &str)] = &[("versions/drift.json", r#"{"version": "0.0.1"}"#)];
 
 /// Runs the doctor on an installation with these queues and secrets.
-fn doctor(queues: Queues, sweeps: Option<&str>, secrets: &'static [&'static str]) -> Done {
+fn doctor(
+    queues: Queues,
+    sweeps: Option<&str>,
+    secrets: &'static [(&'static str, &'static str)],
+) -> Done {
+    let mut environment = vec![("DRIFTLESS_ISOLATED_QUEUE_URL", "http://sqs/isolated")];
+    environment.extend(sweeps.map(|url| ("DRIFTLESS_SWEEP_QUEUE_URL", url)));
+    let args = ["doctor", "--installation", "-o", "json"];
+    let (done, _) = installation(queues, secrets, DEPLOYED, &environment, &[&args]);
+    done.into_iter().next().expect("a command")
+}
+
+/// Runs commands one after the other on an installation with these queues, secrets and objects.
+/// Returns their results, and the objects after them.
+fn installation(
+    queues: Queues,
+    secrets: &'static [(&'static str, &'static str)],
+    objects: &[(&str, &str)],
+    more: &[(&str, &str)],
+    commands: &[&[&str]],
+) -> (Vec<Done>, BTreeMap<String, Bytes>) {
     let runtime = Runtime::new().expect("a runtime");
+    let object = |(key, text): &(&str, &str)| ((*key).to_owned(), Bytes::from((*text).to_owned()));
     let stub = Arc::new(Stub {
         queues,
         secrets,
+        objects: Mutex::new(objects.iter().map(object).collect()),
         probe: Mutex::new(false),
     });
     let listener = runtime
@@ -133,7 +179,7 @@ fn doctor(queues: Queues, sweeps: Option<&str>, secrets: &'static [&'static str]
                 answer(state, method, uri, headers, body).await,
             )
         })
-        .with_state(stub);
+        .with_state(stub.clone());
     runtime.spawn(async move { axum::serve(listener, site).await });
     let home = tempfile::tempdir().expect("a home");
     let mut environment = vec![
@@ -143,11 +189,12 @@ fn doctor(queues: Queues, sweeps: Option<&str>, secrets: &'static [&'static str]
         ("AWS_SECRET_ACCESS_KEY", "key"),
         ("DRIFTLESS_BUCKET", "bucket"),
         ("DRIFTLESS_QUEUE_URL", "http://sqs/steps"),
-        ("DRIFTLESS_ISOLATED_QUEUE_URL", "http://sqs/isolated"),
     ];
-    environment.extend(sweeps.map(|url| ("DRIFTLESS_SWEEP_QUEUE_URL", url)));
-    let args = ["doctor", "--installation", "-o", "json"];
-    run_in(home.path(), &args, &environment)
+    environment.extend(more);
+    let run = |args: &&[&str]| run_in(home.path(), args, &environment);
+    let done = commands.iter().map(run).collect();
+    let objects = stub.objects.lock().expect("the lock").clone();
+    (done, objects)
 }
 
 /// Returns the state and the finding of each check.
@@ -244,7 +291,10 @@ fn all_queues_are_checked() {
 
 #[test]
 fn the_webhook_secret_of_any_host_is_found() {
-    let secrets = &["driftless/gitlab/webhook", "driftless/gitea/webhook"];
+    let secrets = &[
+        ("driftless/gitlab/webhook", "canary"),
+        ("driftless/gitea/webhook", "canary"),
+    ];
     let done = doctor(vec![("/steps", queue(720, None))], None, secrets);
     let webhook = checks(&done)
         .into_iter()
@@ -255,4 +305,119 @@ fn the_webhook_secret_of_any_host_is_found() {
         ("ok", "the secret is set: gitlab/webhook, gitea/webhook")
     );
     assert!(!done.out.contains("canary"), "{}", done.out);
+}
+
+mod orphans {
+    use super::*;
+
+    /// The kubeconfig of a hub that does not answer, with the copy of its settings.
+    const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "users": [{"name": "c", "user": {"token": "canary"}}],
+        "extensions": [{"name": "driftless.dev/settings", "extension": {"format": 1, "name": "staging",
+            "noCrossNamespaceRefs": true, "defaultServiceAccount": "default"}}]}"#;
+    const HUBS: &[(&str, &str)] = &[
+        ("driftless/hubs/staging", KUBECONFIG),
+        (
+            "driftless/hubs/plain",
+            r#"{"kind": "Config", "users": ["canary"]}"#,
+        ),
+        ("driftless/HUBS/other", "canary"),
+    ];
+
+    fn found(done: &Done, check: &str) -> Vec<(String, String)> {
+        let checks = checks(done).into_iter();
+        checks
+            .filter(|(name, _, _)| name == check)
+            .map(|(_, state, found)| (state, found))
+            .collect()
+    }
+
+    fn note(found: &str) -> (String, String) {
+        ("note".to_owned(), found.to_owned())
+    }
+
+    #[test]
+    fn state_of_hubs_that_are_not_registered_is_reported_with_what_removes_it() {
+        let objects = &[
+            ("hubs/plain.json", r#"{"name": "plain"}"#),
+            ("objects/plain/kustomizations/apps/web.json", "{}"),
+            ("objects/old/kustomizations/apps/web.json", "{}"),
+            ("objects/old/kustomizations/apps/db.json", "{}"),
+            ("schedule/old.json", "{}"),
+            (
+                "waits/old/kustomizations/apps/db/kustomizations/apps/web",
+                "",
+            ),
+            (
+                "index/github.com/acme/fleet/refs%2Fheads%2Fmain/old+apps+fleet.json",
+                "",
+            ),
+            (
+                "index/github.com/acme/fleet/refs%2Fheads%2Fmain/plain+apps+fleet.json",
+                "",
+            ),
+            (
+                "audit/old/2026/01/31/1-kustomizations-apps-web-00.json",
+                "{}",
+            ),
+        ];
+        let args = ["doctor", "--installation", "-o", "json"];
+        let (done, after) = installation(Vec::new(), HUBS, objects, &[], &[&args]);
+        let done = &done[0];
+        let of_old =
+            |text: &str| note(&format!("{text} of the hub 'old', which is not registered"));
+        let expected = [
+            of_old("index/ has 1 keys"),
+            of_old("objects/ has 2 keys"),
+            of_old("schedule/ has 1 keys"),
+            of_old("waits/ has 1 keys"),
+        ];
+        assert_eq!(found(done, "state"), expected, "{}", done.out);
+        for next in [
+            "aws s3 rm --recursive s3://bucket/index/ --exclude '*' --include '*/old+*'",
+            "aws s3 rm --recursive s3://bucket/objects/old/",
+            "aws s3 rm s3://bucket/schedule/old.json",
+        ] {
+            assert!(done.out.contains(next), "{next}: {}", done.out);
+        }
+        let secret = "the secret manager has hubs/staging, and the hub is not registered";
+        assert_eq!(found(done, "kubeconfigs"), [note(secret)]);
+        assert!(!done.out.contains("canary"), "{}", done.out);
+        assert_eq!(after.len(), objects.len(), "nothing is changed");
+    }
+
+    #[test]
+    fn hubs_are_restored_with_their_settings_or_not_at_all() {
+        let all: &[&str] = &["bootstrap", "restore"];
+        let one = &["bootstrap", "restore", "staging"];
+        let (done, objects) = installation(Vec::new(), HUBS, &[], &[], &[all, one]);
+        let [first, second] = done.as_slice() else {
+            panic!("two commands")
+        };
+        let says = |done: &Done, text: &str| {
+            assert!(done.err.contains(text), "{text}: {}{}", done.out, done.err);
+        };
+        assert_eq!(first.code, 1);
+        says(first, "hub staging: is registered again");
+        says(
+            first,
+            "hub plain: the secret 'hubs/plain' has no copy of the hub's settings",
+        );
+        says(first, "driftless bootstrap --name plain");
+        says(first, "1 hub is not registered");
+        assert_eq!(second.code, 0, "{}", second.err);
+        says(second, "hub staging: is registered, and stays unchanged");
+        assert_eq!(objects.keys().collect::<Vec<_>>(), ["hubs/staging.json"]);
+        let settings: Value = serde_json::from_slice(&objects["hubs/staging.json"]).expect("JSON");
+        assert_eq!(settings["noCrossNamespaceRefs"], true);
+        assert_eq!(settings["defaultServiceAccount"], "default");
+        for done in &done {
+            assert!(!done.err.contains("canary"), "{}", done.err);
+        }
+        let (none, _) = installation(Vec::new(), &[], &[], &[], &[all]);
+        assert_eq!(none[0].code, 1);
+        says(&none[0], "the secret manager has no kubeconfig of a hub");
+    }
 }

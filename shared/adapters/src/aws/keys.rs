@@ -5,6 +5,7 @@ use super::warm_cache::WarmCache;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
+use aws_sdk_secretsmanager::types::{Filter, FilterNameStringType};
 use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::time::Duration;
 
@@ -73,6 +74,31 @@ impl SecretsManager {
             }
             Err(error) => Err(to_error(&operation, &error)),
         }
+    }
+
+    /// Returns the names of the secrets below a directory such as `hubs/`, without it, in order.
+    ///
+    /// # Errors
+    /// Fails if Secrets Manager does.
+    pub async fn names(&self, directory: &str) -> Result<Vec<String>> {
+        let prefix = format!("{}{directory}", self.prefix);
+        let filter = Filter::builder()
+            .key(FilterNameStringType::Name)
+            .values(&prefix)
+            .build();
+        let pages = self.client.list_secrets().filters(filter).into_paginator();
+        let mut pages = pages.items().send();
+        let mut names = Vec::new();
+        while let Some(secret) = pages.next().await {
+            let secret = secret
+                .map_err(|error| to_error(&format!("list the secrets '{prefix}*'"), &error))?;
+            // The service compares without case.
+            let name = secret.name.as_deref();
+            let name = name.and_then(|name| name.strip_prefix(&prefix));
+            names.extend(name.map(str::to_owned));
+        }
+        names.sort();
+        Ok(names)
     }
 
     async fn fetch(&self, name: &str) -> Result<Option<Secret>> {

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
+use driftless_kernel::document;
 use driftless_kernel::ports::{
     ErrorKind, PlanRequest, PortError, Queue, Request, Result, SweepRequest,
 };
@@ -341,7 +342,7 @@ fn group(parts: &[&str]) -> String {
 
 /// Serializes the body of a message.
 fn body(request: &impl Serialize) -> Result<String> {
-    serde_json::to_string(request).map_err(|error| {
+    document::encode(request).map_err(|error| {
         let message = format!("write a request as JSON: {error}");
         PortError::new(ErrorKind::Invalid, message)
     })

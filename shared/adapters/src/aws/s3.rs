@@ -174,6 +174,10 @@ impl Blobs for S3Blobs {
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
+        self.list_some(prefix, usize::MAX).await
+    }
+
+    async fn list_some(&self, prefix: &str, most: usize) -> Result<Vec<BlobEntry>> {
         let operation = self.operation("list", prefix);
         let mut found = Vec::new();
         let mut next = None;
@@ -200,6 +204,10 @@ impl Blobs for S3Blobs {
                     size: size(&operation, object.size)?,
                     version: object.e_tag.map(Version),
                 });
+            }
+            if found.len() >= most {
+                found.truncate(most);
+                return Ok(found);
             }
             next = page.next_continuation_token;
             match (page.is_truncated.unwrap_or_default(), &next) {

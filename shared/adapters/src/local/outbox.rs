@@ -2,6 +2,7 @@
 
 use super::directory::write_whole;
 use async_trait::async_trait;
+use driftless_kernel::document;
 use driftless_kernel::ports::{ErrorKind, PlanRequest, PortError, Queue, Request, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ impl OutboxQueue {
             (now + delay).as_millis(),
             std::process::id()
         );
-        let event = event(&id, &serde_json::to_string(request)?);
+        let event = event(&id, &document::encode(request)?);
         // Rename the file when it is complete, so that readers never see a part of it.
         let part = self.directory.join(format!("{id}.part"));
         write_whole(&part, event.to_string().as_bytes(), false)?;

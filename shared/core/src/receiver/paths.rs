@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use driftless_flux::{FluxKind, ObjectRef, WEBHOOK_PATH};
 use driftless_kernel::ports::{BlobEntry, Ports, Precondition, Result};
-use driftless_kernel::state::{decode_key_part, key_part};
+use driftless_kernel::state;
 
 const PREFIX: &str = "receivers/";
 /// The length of a SHA-256 digest in hex.
@@ -19,23 +19,12 @@ fn digest(path: &str) -> Option<&str> {
     (digest.len() == DIGEST && digest.bytes().all(is_hex)).then_some(digest)
 }
 
-/// Returns the last part of every key of a Receiver.
-fn file(hub: &str, receiver: &ObjectRef) -> String {
-    let parts = [hub, &receiver.namespace, &receiver.name].map(key_part);
-    format!("{}.json", parts.join("+"))
-}
-
 fn key(hub: &str, receiver: &ObjectRef, path: &str) -> Option<String> {
-    Some(format!("{PREFIX}{}/{}", digest(path)?, file(hub, receiver)))
-}
-
-/// Returns the hub and the Receiver of a key.
-fn receiver_of(key: &str) -> Option<(String, ObjectRef)> {
-    let (_, file) = key.rsplit_once('/')?;
-    let mut parts = file.strip_suffix(".json")?.split('+').map(decode_key_part);
-    let (hub, namespace, name) = (parts.next()??, parts.next()??, parts.next()??);
-    let receiver = ObjectRef::new(FluxKind::Receiver, namespace, name);
-    parts.next().is_none().then_some((hub, receiver))
+    Some(format!(
+        "{PREFIX}{}/{}",
+        digest(path)?,
+        state::note_file(hub, receiver)
+    ))
 }
 
 /// Notes that a Receiver of a hub has the webhook with this path. Returns true if the note was
@@ -65,7 +54,7 @@ pub async fn forget_others(
     receiver: &ObjectRef,
     path: Option<&str>,
 ) -> Result<()> {
-    let file = format!("/{}", file(hub, receiver));
+    let file = format!("/{}", state::note_file(hub, receiver));
     let kept = path.and_then(|path| key(hub, receiver, path));
     for BlobEntry { key, .. } in ports.blobs.list(PREFIX).await? {
         if key.ends_with(&file) && Some(&key) != kept.as_ref() {
@@ -84,7 +73,9 @@ pub async fn find(ports: &Ports, path: &str) -> Result<Vec<(String, ObjectRef)>>
         return Ok(Vec::new());
     };
     let entries = ports.blobs.list(&format!("{PREFIX}{digest}/")).await?;
-    let found = entries.iter().filter_map(|entry| receiver_of(&entry.key));
+    let found = entries
+        .iter()
+        .filter_map(|entry| state::object_of_note(FluxKind::Receiver, &entry.key));
     Ok(found.take(MAX_SHARED).collect())
 }
 

@@ -30,6 +30,7 @@ use due::Entry;
 use futures::future::{BoxFuture, Either, select};
 use futures::{FutureExt as _, StreamExt as _};
 use rehearsal::Rehearsals;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,6 +208,14 @@ struct Schedule {
     version: Option<Version>,
     entries: BTreeMap<String, Entry>,
     now: Duration,
+}
+
+/// The record of a schedule.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Stored {
+    /// The entries by the key of the object.
+    objects: BTreeMap<String, Entry>,
 }
 
 /// Queues the objects that are due, before any slow work.
@@ -452,11 +461,11 @@ async fn send(ports: &Ports, requests: Vec<Request>, report: &mut Report) -> Res
 impl Schedule {
     async fn read(ports: &Ports, hub: &str) -> Result<Self, Failure> {
         let key = format!("schedule/{}.json", key_part(hub));
-        let (entries, version) = state::load(ports.blobs.as_ref(), &key).await?;
+        let (stored, version) = state::load::<Stored>(ports.blobs.as_ref(), &key).await?;
         Ok(Self {
             key,
             version,
-            entries,
+            entries: stored.objects,
             now: ports.clock.now(),
         })
     }
@@ -469,7 +478,12 @@ impl Schedule {
             .clone()
             .map_or(Precondition::None, Precondition::Is);
         let blobs = ports.blobs.as_ref();
-        match state::write(blobs, &self.key, &self.entries, when).await? {
+        let stored = Stored {
+            objects: std::mem::take(&mut self.entries),
+        };
+        let written = state::write(blobs, &self.key, &stored, when).await;
+        self.entries = stored.objects;
+        match written? {
             PutOutcome::Done(version) => self.version = Some(version),
             PutOutcome::PreconditionFailed => {
                 tracing::info!(

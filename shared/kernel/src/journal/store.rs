@@ -4,7 +4,7 @@ use super::entry::{Entry, Journal};
 use crate::concurrent;
 use crate::ports::{Blobs, Ports, Result};
 use crate::state;
-use driftless_flux::{FluxKind, ObjectRef};
+use driftless_flux::ObjectRef;
 use futures::FutureExt as _;
 use std::collections::BTreeMap;
 
@@ -27,24 +27,6 @@ pub fn key(hub: &str, object: &ObjectRef) -> String {
 /// Returns the prefix of the keys of the journals of a hub's objects.
 fn directory(hub: &str) -> String {
     format!("{PREFIX}/{}/", state::key_part(hub))
-}
-
-/// Returns the object whose journal has this key.
-fn object_of(directory: &str, key: &str) -> Option<ObjectRef> {
-    let mut parts = key
-        .strip_prefix(directory)?
-        .strip_suffix(".json")?
-        .split('/');
-    let kind = parts.next()?;
-    let kind = FluxKind::ALL
-        .into_iter()
-        .find(|known| known.plural() == kind)?;
-    let namespace = state::decode_key_part(parts.next()?)?;
-    let name = state::decode_key_part(parts.next()?)?;
-    parts
-        .next()
-        .is_none()
-        .then(|| ObjectRef::new(kind, namespace, name))
 }
 
 /// Adds an entry to an object's journal. A failure is logged, and the entry is lost.
@@ -88,7 +70,7 @@ pub async fn read_once(blobs: &dyn Blobs, hub: &str) -> Result<BTreeMap<ObjectRe
     for (key, read) in concurrent::run(CONCURRENCY, reads.collect()).await {
         // A journal may be deleted meanwhile.
         if let Some((bytes, _)) = read? {
-            journals.extend(parse(&directory, key, &bytes));
+            journals.extend(parse(key, &bytes));
         }
     }
     Ok(journals)
@@ -103,15 +85,15 @@ pub async fn read_all(ports: &Ports, hub: &str) -> Result<BTreeMap<ObjectRef, Jo
     let directory = directory(hub);
     let blobs = ports.read_all(&directory).await?;
     let blobs = blobs.iter();
-    let parsed = blobs.filter_map(|(key, bytes)| parse(&directory, key, bytes));
+    let parsed = blobs.filter_map(|(key, bytes)| parse(key, bytes));
     Ok(parsed.collect())
 }
 
 /// Parses the blob of a key in the directory of a hub's journals; a damaged one is logged.
-fn parse(directory: &str, key: &str, bytes: &[u8]) -> Option<(ObjectRef, Journal)> {
-    let object = object_of(directory, key)?;
-    let journal = serde_json::from_slice(bytes)
-        .inspect_err(|error| tracing::warn!(key, %error, "the journal is damaged"));
+fn parse(key: &str, bytes: &[u8]) -> Option<(ObjectRef, Journal)> {
+    let (_, object) = state::object_of_key(PREFIX, key)?;
+    let journal = state::parse(key, bytes)
+        .inspect_err(|error| tracing::warn!(key, %error, "the journal cannot be read"));
     Some((object, journal.ok()?))
 }
 

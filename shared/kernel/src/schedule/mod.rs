@@ -23,6 +23,7 @@ pub use record::{LEASE_DURATION, MAX_FAST_REQUEUES, MAX_INTERRUPTIONS, Record};
 pub use waiting_objects::{forget, register};
 
 use crate::context::Outcome;
+use crate::document;
 use crate::ports::{
     Cause, ErrorKind, PortError, Ports, Precondition, PutOutcome, Request, Result, Version,
 };
@@ -320,7 +321,7 @@ impl Records {
     /// Returns the record of an object; `None` if it does not exist or cannot be read.
     pub fn of(&self, hub: &str, object: &ObjectRef) -> Option<Record> {
         let record = self.0.get(&key(hub, object))?;
-        serde_json::from_slice(record).ok()
+        document::decode(record).ok()
     }
 }
 
@@ -331,7 +332,7 @@ impl Records {
 pub async fn read_record(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Option<Record>> {
     match state::read::<Record>(ports.blobs.as_ref(), &key(hub, object)).await {
         Ok(found) => Ok(found.map(|(record, _)| record)),
-        Err(error) if error.kind == ErrorKind::Unreadable => Ok(None),
+        Err(error) if state::is_lost(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -391,7 +392,7 @@ async fn read(ports: &Ports, key: &str) -> Result<(Record, Precondition)> {
     match state::read::<Record>(ports.blobs.as_ref(), key).await {
         Ok(Some((record, version))) => Ok((record, Precondition::Is(version))),
         Ok(None) => Ok((Record::default(), Precondition::Absent)),
-        Err(error) if error.kind == ErrorKind::Unreadable => {
+        Err(error) if state::is_lost(&error) => {
             tracing::warn!(key, %error, "the record is unreadable; a new one replaces it");
             Ok((Record::default(), Precondition::None))
         }
@@ -417,7 +418,7 @@ async fn write(
     }
     let found = match state::read::<Record>(blobs, key).await {
         Ok(found) => found,
-        Err(error) if error.kind == ErrorKind::Unreadable => None,
+        Err(error) if state::is_lost(&error) => None,
         Err(error) => return Err(error),
     };
     let ours = found.filter(|(record, _)| is_ours(record));

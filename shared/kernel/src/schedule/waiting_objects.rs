@@ -8,7 +8,7 @@ use crate::context::{Context, Outcome};
 use crate::ports::{BlobEntry, Cause, Ports, Precondition, Request, Result};
 use crate::state::key_part;
 use bytes::Bytes;
-use driftless_flux::{FluxKind, ObjectRef};
+use driftless_flux::ObjectRef;
 use futures::FutureExt as _;
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()> {
 pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outcome) -> Result<()> {
     let directory = directory(&request.hub, &request.object);
     for BlobEntry { key, .. } in ports.blobs.list(&directory).await? {
-        if let Some(id) = key.strip_prefix(&directory).and_then(parse) {
+        if let Some(id) = key.strip_prefix(&directory).and_then(ObjectRef::from_key) {
             let waiting = Request::new(&request.hub, id, Cause::Dependency);
             outcome.enqueue.push((waiting, Duration::ZERO));
         }
@@ -66,14 +66,4 @@ fn directory(hub: &str, on: &ObjectRef) -> String {
     let (hub, kind) = (key_part(hub), on.kind.plural());
     let (namespace, name) = (key_part(&on.namespace), key_part(&on.name));
     format!("waits/{hub}/{kind}/{namespace}/{name}/")
-}
-
-/// Parses an [`ObjectRef::key`].
-fn parse(key: &str) -> Option<ObjectRef> {
-    let mut parts = key.splitn(3, '/');
-    let plural = parts.next()?;
-    let kind = FluxKind::ALL
-        .into_iter()
-        .find(|kind| kind.plural() == plural)?;
-    Some(ObjectRef::new(kind, parts.next()?, parts.next()?))
 }

@@ -2,9 +2,9 @@
 //! each login that must wait, written by the process that was refused and read by each one before
 //! it sends a request of that login.
 
-use crate::ports::{Blobs, PartsDigest, Precondition, Result};
-use serde::Deserialize;
-use serde_json::json;
+use crate::document;
+use crate::ports::{Blobs, ErrorKind, PartsDigest, PortError, Precondition, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,12 +35,24 @@ pub(super) fn key(host: &str, login: &[&str]) -> String {
 
 async fn read(blobs: &dyn Blobs, key: &str) -> Result<Option<WaitRecord>> {
     let found = blobs.get(key).await?;
-    // A damaged record counts as absent: the next one replaces it.
-    Ok(found.and_then(|(record, _)| serde_json::from_slice(&record).ok()))
+    // A record that cannot be read counts as absent: the next one replaces it.
+    Ok(found.and_then(|(record, _)| document::decode(&record).ok()))
+}
+
+async fn write(blobs: &dyn Blobs, key: &str, until: Duration) -> Result<()> {
+    let until = until.as_secs();
+    let record = document::encode(&WaitRecord { until }).map_err(|error| {
+        let message = format!("{key}: cannot be written as JSON: {error}");
+        PortError::new(ErrorKind::Invalid, message)
+    })?;
+    blobs
+        .put(key, record.into(), Precondition::None)
+        .await
+        .map(|_| ())
 }
 
 /// A record in the bucket.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct WaitRecord {
     /// The time before which no request of the login is sent, in seconds since 1970. The record has
     /// no meaning after it.
@@ -94,8 +106,7 @@ impl Waits {
             return;
         }
         self.keep(key, until, now);
-        let record = json!({"until": until.as_secs()}).to_string();
-        if let Err(error) = blobs.put(key, record.into(), Precondition::None).await {
+        if let Err(error) = write(blobs, key, until).await {
             tracing::warn!(key, %error, "the wait of a login is known to this process only");
         }
     }

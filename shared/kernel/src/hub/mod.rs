@@ -1,5 +1,9 @@
 //! Hubs: the management clusters whose Flux objects are reconciled, registered in the bucket.
 
+mod backup;
+
+pub use backup::{RestoreResult, restore, settings_in, with_settings};
+
 use crate::failure::Failure;
 use crate::kubeconfig;
 use crate::ports::{
@@ -187,10 +191,11 @@ pub enum RegistrationResult {
 }
 
 /// Registers a hub, or changes its settings. A damaged registration is replaced, because a
-/// registration has all settings.
+/// registration has all settings. One with a newer format is not: these settings lack what it
+/// forbids.
 ///
 /// # Errors
-/// The bucket's.
+/// The bucket's; `Unsupported` if the registration has a newer format.
 pub async fn register(ports: &Ports, settings: &Settings) -> Result<RegistrationResult> {
     let (blobs, key) = (ports.blobs.as_ref(), key_of(&settings.name));
     let found = match state::read::<Settings>(blobs, &key).await {
@@ -200,7 +205,7 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registration
             state::recall::<Settings>(blobs, &key).await?;
             RegistrationResult::Restored
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(newer(error, &key)),
     };
     match state::write(blobs, &key, settings, Precondition::None).await? {
         PutOutcome::Done(_) => Ok(found),
@@ -208,6 +213,20 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registration
             ErrorKind::Conflict,
             format!("{key}: not written"),
         )),
+    }
+}
+
+/// Adds the next step to the error of a registration with a newer format.
+fn newer(error: PortError, key: &str) -> PortError {
+    match error.kind {
+        ErrorKind::Unsupported => PortError {
+            message: format!(
+                "{}: use that version, or delete {key} to replace the registration by the flags that this version knows",
+                error.message
+            ),
+            ..error
+        },
+        _ => error,
     }
 }
 
@@ -225,7 +244,7 @@ pub async fn with_registered_roots(ports: &Ports, settings: &Settings) -> Result
         Ok(Some((known, _))) if known.name == settings.name => known,
         Ok(_) => return Ok(settings),
         Err(error) if error.kind == ErrorKind::Unreadable => return Ok(settings),
-        Err(error) => return Err(error),
+        Err(error) => return Err(newer(error, &key_of(&settings.name))),
     };
     for (root, url) in known.roots() {
         if !settings.roots().contains_key(root) {
@@ -255,10 +274,11 @@ pub async fn names_in(blobs: &dyn Blobs) -> Result<Vec<String>> {
 }
 
 /// Returns the settings of a registered hub. Absent fields have their defaults, which restrict
-/// nothing: so a document without the hub's name is refused.
+/// nothing: so a document without the hub's name is refused, and so is one with a newer format,
+/// which may forbid what this version does not know.
 ///
 /// # Errors
-/// The hub is not registered, the registration is damaged, or the bucket does not answer.
+/// The hub is not registered, the registration cannot be read, or the bucket does not answer.
 pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
     let key = key_of(name);
     let damaged = |problem: &str| {
@@ -276,6 +296,11 @@ pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
             format!("hub '{name}' is not registered: run driftless bootstrap"),
         )),
         Err(error) if error.kind == ErrorKind::Unreadable => Err(damaged(&error.message)),
+        // Not terminal: the object goes on when the newer version runs.
+        Err(error) if error.kind == ErrorKind::Unsupported => {
+            let error = newer(error, &key);
+            Err(Failure::retry(reason::FAILED, &error).caused_by(error))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -1,0 +1,197 @@
+//! A bucket that is lost, one that an older release has written, and one that a newer release has
+//! written before a roll back.
+
+mod fleet;
+mod old_state;
+
+use driftless_kernel::hub::{self, RestoreResult, Settings};
+use driftless_kernel::ports::ErrorKind;
+use fleet::Fleet;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The whole bucket, with the registrations of the hubs: these are restored from the secret
+/// manager, everything else by the steps. Only the audit log is lost.
+#[test]
+fn lost_bucket_is_rebuilt() {
+    let mut fleet = Fleet::start();
+    let before = fleet.applied();
+    let lost = fleet.world.stored("");
+    fleet.world.lose("");
+    fleet.restart();
+    let ports = fleet.world.ports.clone();
+    let restore = || fleet.world.block_on(hub::restore(&ports, "hub"));
+    assert_eq!(restore().expect("restored"), RestoreResult::Restored);
+    assert_eq!(restore().expect("restored"), RestoreResult::Kept);
+    fleet.rest();
+    assert_eq!(fleet.applied(), before, "nothing is applied again");
+    let rebuilt = fleet.world.stored("");
+    let below = |keys: &[String], prefix: &str| -> Vec<String> {
+        let keys = keys.iter().filter(|key| key.starts_with(prefix));
+        keys.cloned().collect()
+    };
+    for prefix in [
+        "objects/",
+        "index/",
+        "receivers/",
+        "schedule/",
+        "hubs/",
+        "waits/",
+    ] {
+        let was = below(&lost, prefix);
+        assert!(!was.is_empty(), "{prefix}");
+        assert_eq!(below(&rebuilt, prefix), was, "{prefix}");
+    }
+    assert!(!below(&rebuilt, "artifacts/").is_empty());
+    assert!(!below(&lost, "audit/").is_empty());
+    assert_eq!(below(&rebuilt, "audit/"), [""; 0], "nothing has changed");
+    fleet.a_push_arrives();
+}
+
+/// A registration without its settings would forbid nothing.
+#[test]
+fn a_hub_is_not_restored_without_its_settings() {
+    let fleet = Fleet::start();
+    let world = &fleet.world;
+    let text = world.block_on(world.ports.secrets.secret("hubs/hub"));
+    let text = text.expect("the secret manager").expect("a kubeconfig");
+    let other = Settings {
+        name: "other".to_owned(),
+        ..Settings::default()
+    };
+    let of_other = hub::with_settings(text.expose(), &other).expect("a kubeconfig");
+    let of_other = of_other.expose_str().expect("text").to_owned();
+    let newer = of_other.replace("format: 1", "format: 2");
+    assert_ne!(newer, of_other);
+    let plain = world.cluster("hub").kubeconfig();
+    for (name, text, expected) in [
+        ("plain", plain, "has no copy of the hub's settings"),
+        ("stolen", of_other, "has the settings of another hub"),
+        ("newer", newer, "written by a newer driftless"),
+    ] {
+        let world = driftless_tests::embedded::Embedded::start(&[], &[])
+            .with_secret(&format!("hubs/{name}"), &text);
+        let refused = world.block_on(hub::restore(&world.ports, name));
+        let message = refused.expect_err("no registration").message;
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(world.stored("hubs/"), [""; 0], "{name}");
+    }
+    let absent = world.block_on(hub::restore(&world.ports, "absent"));
+    let message = absent.expect_err("no secret").message;
+    assert!(
+        message.contains("'hubs/absent' does not exist"),
+        "{message}"
+    );
+}
+
+/// Returns the bucket with every JSON document changed.
+fn changed(
+    bucket: BTreeMap<String, bytes::Bytes>,
+    change: impl Fn(&str, &mut Value),
+) -> BTreeMap<String, bytes::Bytes> {
+    let blobs =
+        bucket.into_iter().map(
+            |(key, bytes)| match serde_json::from_slice::<Value>(&bytes) {
+                Ok(mut document) if document.is_object() => {
+                    change(&key, &mut document);
+                    (key, document.to_string().into())
+                }
+                _ => (key, bytes),
+            },
+        );
+    blobs.collect()
+}
+
+/// A newer release of the same format has added fields, at each level.
+#[test]
+fn a_roll_back_keeps_records_with_unknown_fields() {
+    fn add(document: &mut Value) {
+        if let Value::Array(items) = document {
+            items.iter_mut().for_each(add);
+        }
+        if let Value::Object(fields) = document {
+            fields.values_mut().for_each(add);
+            // A map by names has documents alone, and no field of its own.
+            if fields.is_empty() || fields.values().any(|field| !field.is_object()) {
+                fields.insert("newer".to_owned(), json!({"field": [1]}));
+            }
+        }
+    }
+    let mut fleet = Fleet::start();
+    let (before, downloads) = (fleet.applied(), fleet.downloads());
+    let bucket = changed(fleet.world.bucket(), |_, document| add(document));
+    fleet.world.replace_bucket(bucket);
+    fleet.restart();
+    fleet.rest();
+    assert_eq!(fleet.applied(), before, "nothing is applied again");
+    assert_eq!(fleet.downloads(), downloads, "what is known is not fetched");
+    assert_eq!(fleet.world.stored("damaged/"), [""; 0]);
+    fleet.a_push_arrives();
+}
+
+/// A newer release has written records that this one must not use.
+#[test]
+fn a_roll_back_writes_newer_records_again() {
+    let mut fleet = Fleet::start();
+    let before = fleet.applied();
+    let bucket = changed(fleet.world.bucket(), |key, document| {
+        if !key.starts_with("hubs/") {
+            document["format"] = json!(2);
+        }
+    });
+    fleet.world.replace_bucket(bucket);
+    fleet.restart();
+    fleet.rest();
+    assert_eq!(fleet.applied(), before, "nothing is applied again");
+    for (key, bytes) in fleet.world.bucket() {
+        let is_newer = String::from_utf8_lossy(&bytes).contains("\"format\":2");
+        let kept = ["audit/", "damaged/", "versions/", "commits/", "limits/"];
+        let is_kept = kept.iter().any(|prefix| key.starts_with(prefix));
+        assert!(
+            !is_newer || is_kept,
+            "{key}: is written again when it is used"
+        );
+    }
+    fleet.a_push_arrives();
+}
+
+/// A newer setting may forbid what this version does not know.
+#[test]
+fn a_newer_registration_is_neither_used_nor_replaced() {
+    let mut fleet = Fleet::start();
+    let before = fleet.applied();
+    let bucket = changed(fleet.world.bucket(), |key, document| {
+        if key.starts_with("hubs/") {
+            document["format"] = json!(2);
+            document["forbidMore"] = json!(true);
+        }
+    });
+    let registration = bucket["hubs/hub.json"].clone();
+    fleet.world.replace_bucket(bucket.clone());
+    fleet.restart();
+    let world = &fleet.world;
+    let failure = world.block_on(hub::settings(&world.ports, "hub"));
+    let failure = failure.expect_err("a newer registration");
+    assert!(failure.message.contains("use that version"), "{failure}");
+    assert!(matches!(
+        failure.class,
+        driftless_kernel::failure::Class::Retry(_)
+    ));
+    let settings = Settings {
+        name: "hub".to_owned(),
+        ..Settings::default()
+    };
+    let refused = world.block_on(hub::register(&world.ports, &settings));
+    assert_eq!(refused.expect_err("refused").kind, ErrorKind::Unsupported);
+    let refused = world.block_on(hub::restore(&world.ports, "hub"));
+    assert!(refused.is_err());
+    fleet.rest();
+    assert_eq!(fleet.applied(), before);
+    assert_eq!(world.bucket()["hubs/hub.json"], registration);
+    // The newer version runs again: nothing was lost.
+    let bucket = changed(world.bucket(), |_, document| document["format"] = json!(1));
+    world.replace_bucket(bucket);
+    fleet.rest();
+    assert_eq!(fleet.applied(), before);
+    fleet.a_push_arrives();
+}
