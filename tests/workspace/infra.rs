@@ -6,7 +6,7 @@ use driftless_manifest::yaml::{Dialect, Limits, documents};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn template() -> Value {
+pub(crate) fn template() -> Value {
     let text = include_bytes!("../../infra/template.yaml");
     let read = documents(text, "infra/template.yaml", Dialect::V3, &Limits::default());
     let mut documents = read.expect("YAML");

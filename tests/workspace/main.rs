@@ -11,5 +11,6 @@ mod fuzz;
 mod infra;
 mod modules;
 mod releases;
+mod terraform;
 mod text;
 mod words;

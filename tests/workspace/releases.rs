@@ -10,7 +10,12 @@ use driftless_manifest::yaml::{Dialect, Limits, documents};
 use regex::Regex;
 use serde_json::Value;
 
-const WORKFLOWS: [&str; 2] = [".github/workflows/ci.yml", ".github/workflows/release.yml"];
+const NIGHTLY: &str = ".github/workflows/nightly.yml";
+const WORKFLOWS: [&str; 3] = [
+    ".github/workflows/ci.yml",
+    ".github/workflows/release.yml",
+    NIGHTLY,
+];
 
 fn yaml(path: &str) -> Value {
     let read = documents(read(path).as_bytes(), path, Dialect::V3, &Limits::default());
@@ -74,6 +79,30 @@ fn workflows_have_few_rights() {
     }
     // A cache of a pull request's run must not reach a release.
     assert!(!read(WORKFLOWS[1]).contains("actions/cache"));
+}
+
+/// The nightly workflow compares each engine with its tool; the variables that it sets are those
+/// that the comparisons read.
+#[test]
+fn the_nightly_workflow_runs_every_oracle() {
+    let workflow = yaml(NIGHTLY);
+    let matrix = &workflow["jobs"]["oracles"]["strategy"]["matrix"]["include"];
+    let rows = matrix.as_array().into_iter().flatten();
+    let named: BTreeSet<String> = rows
+        .map(|row| row["oracle"].as_str().expect("an oracle").to_owned())
+        .collect();
+    let tests = captures(
+        &read("tests/oracle/Cargo.toml"),
+        r#"(?m)^\[\[test\]\]\nname = "(.+)"$"#,
+    );
+    assert_eq!(named, tests);
+    for oracle in named {
+        let source = read(&format!("tests/oracle/{oracle}/main.rs"));
+        for variable in ["SEED", "CASES"] {
+            let name = format!("DRIFTLESS_{}_{variable}", oracle.to_uppercase());
+            assert!(source.contains(&format!("\"{name}\"")), "{name}");
+        }
+    }
 }
 
 #[test]

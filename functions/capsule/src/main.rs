@@ -8,6 +8,6 @@ use lambda_runtime::{Error, run, service_fn};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     driftless_adapters::log::init_lambda("capsule");
-    let ports = driftless_adapters::config::function_ports("capsule").await?;
+    let ports = driftless_adapters::config::hub_ports("capsule").await?;
     run(service_fn(|event| handler::handle(&ports, event))).await
 }

@@ -11,7 +11,7 @@ use lambda_http::{Error, run, service_fn};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     driftless_adapters::log::init_lambda("dashboard");
-    let ports = driftless_adapters::config::function_ports("dashboard").await?;
+    let ports = driftless_adapters::config::hub_ports("dashboard").await?;
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     // The runtime prints the start's error by its Debug, which is the message only of a string.
     let settings = config::read(&ports, &variable).await;

@@ -169,6 +169,7 @@ fn wait_budget(left: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_adapters::aws::OneHub;
     use driftless_flux::FluxKind;
     use driftless_kernel::hub::{self, Settings};
     use driftless_kernel::ports::{
@@ -243,6 +244,22 @@ mod tests {
             );
             assert!(*delay >= Duration::from_secs(10), "{delay:?}");
         }
+    }
+
+    /// The function of a stack for one hub does nothing for another one, and says why in its log.
+    #[tokio::test]
+    async fn a_message_of_a_hub_of_another_stack_is_refused() {
+        let mut world = world();
+        let settings = Settings {
+            name: "staging".into(),
+            ..Settings::default()
+        };
+        hub::register(&world.ports, &settings).await.unwrap();
+        world.ports.blobs = Arc::new(OneHub::new(world.blobs.clone(), "production"));
+        assert!(invoke(&world, BATCH, 120).await.is_empty());
+        assert!(world.queue.take().is_empty(), "nothing is requeued");
+        let failure = hub::connect(&world.ports, "staging").await.err().unwrap();
+        assert!(failure.message.contains("serves hub 'production' alone"));
     }
 
     #[tokio::test]

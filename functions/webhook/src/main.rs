@@ -5,6 +5,6 @@ use lambda_http::{Error, run, service_fn};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     driftless_adapters::log::init_lambda("webhook");
-    let ports = driftless_adapters::config::function_ports("webhook").await?;
+    let ports = driftless_adapters::config::hub_ports("webhook").await?;
     run(service_fn(|request| webhook::handle(&ports, request))).await
 }

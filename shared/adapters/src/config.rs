@@ -1,6 +1,6 @@
 //! Reads the configuration from the environment and wires the adapters of a process.
 
-use crate::aws::{self, AwsLogins, HubSettingsCache, S3Blobs, SecretsManager, SqsQueue};
+use crate::aws::{self, AwsLogins, HubSettingsCache, OneHub, S3Blobs, SecretsManager, SqsQueue};
 use crate::buckets::HttpBuckets;
 use crate::charts::HttpCharts;
 use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
@@ -44,6 +44,9 @@ pub struct Config {
     /// `DRIFTLESS_GITHUB_HOSTS` adds hosts (`git.acme.example=https://git.acme.example/api/v3`,
     /// separated by commas).
     pub hosts: Hosts,
+    /// The one hub that the installation serves, from `DRIFTLESS_HUB`; all registered hubs without
+    /// it.
+    pub hub: Option<String>,
     /// True if the bucket is put into the path, because `AWS_ENDPOINT_URL` or `AWS_ENDPOINT_URL_S3`
     /// sets an endpoint.
     pub path_style: bool,
@@ -100,6 +103,7 @@ impl Config {
             secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX")
                 .unwrap_or_else(|| "driftless/".to_owned()),
             hosts,
+            hub: get("DRIFTLESS_HUB"),
             path_style: get("AWS_ENDPOINT_URL")
                 .or_else(|| get("AWS_ENDPOINT_URL_S3"))
                 .is_some(),
@@ -146,58 +150,92 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
 /// # Errors
 /// Fails if the URL of a GitHub API is not valid.
 pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports> {
-    let secrets: Arc<dyn SecretStore> = Arc::new(SecretsManager::new(
-        settings,
-        config.secrets_prefix.as_str(),
-    ));
-    let compute: Arc<dyn Compute> = Arc::new(Threads::default());
-    let github = GitHub::new(config.hosts.clone(), secrets.clone())?.with_compute(compute.clone());
-    let mut queue = SqsQueue::new(settings, config.queue_url.as_str());
-    if let Some(url) = &config.isolated_queue_url {
-        queue = queue.with_isolated(url.as_str());
-    }
-    if let Some(url) = &config.sweep_queue_url {
-        queue = queue.with_sweeps(url.as_str());
-    }
-    if let Some(url) = &config.plan_queue_url {
-        queue = queue.with_plans(url.as_str());
-    }
-    let bucket = config.bucket.as_str();
-    let own = OwnPorts {
-        git: GitRouter::new().with(github).with(GitServers::new()),
-        blobs: Arc::new(S3Blobs::new(settings, bucket, config.path_style)),
-        queue: Arc::new(queue),
-        secrets,
-        aws: AwsLogins::with_role(settings),
-        compute,
-    };
-    Ok(own.with_network())
+    let own = OwnPorts::on_aws(config, settings);
+    let github = own.github(config.hosts.clone())?;
+    let git = GitRouter::new().with(github).with(GitServers::new());
+    Ok(own.with_network(git, AwsLogins::with_role(settings)))
 }
 
-/// The ports in which a function on AWS and a process on one machine differ.
+/// The ports of an installation itself, in which a function on AWS and a process on one machine
+/// differ.
 struct OwnPorts {
-    git: GitRouter,
     blobs: Arc<dyn Blobs>,
     queue: Arc<dyn Queue>,
     secrets: Arc<dyn SecretStore>,
-    aws: AwsLogins,
     compute: Arc<dyn Compute>,
 }
 
 impl OwnPorts {
+    /// Returns the bucket, the queues and the secrets of a stack.
+    fn on_aws(config: &Config, settings: &aws::Settings) -> Self {
+        let mut queue = SqsQueue::new(settings, config.queue_url.as_str());
+        if let Some(url) = &config.isolated_queue_url {
+            queue = queue.with_isolated(url.as_str());
+        }
+        if let Some(url) = &config.sweep_queue_url {
+            queue = queue.with_sweeps(url.as_str());
+        }
+        if let Some(url) = &config.plan_queue_url {
+            queue = queue.with_plans(url.as_str());
+        }
+        let bucket = config.bucket.as_str();
+        let mut blobs: Arc<dyn Blobs> = Arc::new(S3Blobs::new(settings, bucket, config.path_style));
+        if let Some(hub) = &config.hub {
+            blobs = Arc::new(OneHub::new(blobs, hub.as_str()));
+        }
+        Self {
+            blobs,
+            queue: Arc::new(queue),
+            secrets: Arc::new(SecretsManager::new(
+                settings,
+                config.secrets_prefix.as_str(),
+            )),
+            compute: Arc::new(Threads::default()),
+        }
+    }
+
+    /// Returns the directories of a single function on a developer's machine.
+    fn in_directory(directory: &Path) -> Result<Self> {
+        let secrets = Some(directory.join("secrets"));
+        Ok(Self {
+            blobs: Arc::new(DirectoryBlobs::open(&directory.join("store"))?),
+            queue: Arc::new(OutboxQueue::open(&directory.join("queue"))?),
+            secrets: Arc::new(LocalSecrets::new(BTreeMap::new(), secrets)),
+            compute: Arc::new(Threads::default()),
+        })
+    }
+
+    /// Returns the client of the hosts with GitHub's API.
+    fn github(&self, hosts: Hosts) -> Result<GitHub> {
+        let github = GitHub::new(hosts, self.secrets.clone())?;
+        Ok(github.with_compute(self.compute.clone()))
+    }
+
     /// Returns all ports: these, and those that reach the network.
-    fn with_network(self) -> Ports {
-        let (clouds, buckets) = clouds(self.aws);
+    fn with_network(self, git: GitRouter, aws: AwsLogins) -> Ports {
+        let (clouds, buckets) = clouds(aws);
         Ports {
-            git: Arc::new(self.git),
-            charts: Arc::new(HttpCharts::new()),
+            git: Arc::new(git),
             buckets: Arc::new(buckets),
+            clouds,
+            notifiers: Arc::new(Notifications::default()),
+            ..self.for_hubs()
+        }
+    }
+
+    /// Returns these ports, the clusters, and downloads. The others refuse every request, so that a
+    /// program has no code for them.
+    fn for_hubs(self) -> Ports {
+        Ports {
+            git: Arc::new(GitRouter::new()),
+            charts: Arc::new(HttpCharts::new()),
+            buckets: Arc::new(Offline),
             blobs: self.blobs,
             queue: Arc::new(TracedQueue::new(self.queue)),
             secrets: self.secrets,
             clusters: Arc::new(KubeClusters::new()),
-            clouds,
-            notifiers: Arc::new(Notifications::default()),
+            clouds: Offline::clouds(),
+            notifiers: Arc::new(Offline),
             clock: Arc::new(SystemClock),
             compute: self.compute,
             files: Arc::default(),
@@ -233,35 +271,65 @@ fn clouds(aws: AwsLogins) -> (Clouds, HttpBuckets) {
 ///
 /// # Errors
 /// Fails if a variable is missing or not valid, or if a directory cannot be used.
-pub async fn function_ports(
-    name: &'static str,
-) -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>> {
-    let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let ports = match get("DRIFTLESS_STORE") {
-        None => {
-            let ports = aws_ports(&Config::from_env()?).await?;
-            Ports {
-                blobs: Arc::new(HubSettingsCache::new(ports.blobs.clone())),
-                ..ports
-            }
-        }
-        Some(directory) => {
-            let hosts = hosts(
-                get("DRIFTLESS_GITHUB_API").as_deref(),
-                get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
-            )?;
-            directory_ports(&PathBuf::from(directory), hosts)?
-        }
+pub async fn function_ports(name: &'static str) -> std::result::Result<Ports, StartError> {
+    let ports = match environment("DRIFTLESS_STORE") {
+        None => aws_ports(&Config::from_env()?).await?,
+        Some(directory) => directory_ports(&PathBuf::from(directory), hosts_of_environment()?)?,
     };
+    Ok(of_function(name, ports))
+}
+
+/// Returns the ports of a function that works on hubs alone, according to its environment as
+/// [`function_ports`] does: no Git repository, bucket of a source, cloud or receiver of
+/// notifications can be reached.
+///
+/// # Errors
+/// Those of [`function_ports`].
+pub async fn hub_ports(name: &'static str) -> std::result::Result<Ports, StartError> {
+    let own = match environment("DRIFTLESS_STORE") {
+        None => OwnPorts::on_aws(&Config::from_env()?, &aws::settings().await),
+        Some(directory) => OwnPorts::in_directory(Path::new(&directory))?,
+    };
+    Ok(of_function(name, own.for_hubs()))
+}
+
+/// An error that ends a function at its start.
+type StartError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Returns a variable of the environment, unless it is empty.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Returns the hosts with GitHub's API that the environment names.
+///
+/// # Errors
+/// Fails if a variable is not valid.
+fn hosts_of_environment() -> std::result::Result<Hosts, ConfigError> {
+    hosts(
+        environment("DRIFTLESS_GITHUB_API").as_deref(),
+        environment("DRIFTLESS_GITHUB_HOSTS").as_deref(),
+    )
+}
+
+/// Returns the ports of a function that keeps the registrations of hubs while it is warm, and
+/// records its version.
+fn of_function(name: &'static str, ports: Ports) -> Ports {
     trace::read_headers_from(&ports.secrets);
     // In the background, so that it does not delay the first event.
     let blobs = ports.blobs.clone();
     tokio::spawn(async move {
-        if let Err(error) = functions::register(blobs.as_ref(), name).await {
+        let hub = environment("DRIFTLESS_HUB");
+        if let Err(error) = functions::register(blobs.as_ref(), name, hub.as_deref()).await {
             tracing::warn!("cannot write the version of this function: {error}");
         }
     });
-    Ok(ports)
+    let is_local = environment("DRIFTLESS_STORE").is_some();
+    let blobs: Arc<dyn Blobs> = match is_local {
+        true => ports.blobs,
+        false => Arc::new(HubSettingsCache::new(ports.blobs)),
+    };
+    Ports { blobs, ..ports }
 }
 
 /// Returns the ports of a function as [`function_ports`] does, and the pull requests of the hosts
@@ -271,32 +339,18 @@ pub async fn function_ports(
 /// Those of [`function_ports`].
 pub async fn function_ports_with_pull_requests(
     name: &'static str,
-) -> std::result::Result<(Ports, Arc<dyn PullRequests>), Box<dyn std::error::Error + Send + Sync>> {
+) -> std::result::Result<(Ports, Arc<dyn PullRequests>), StartError> {
     let ports = function_ports(name).await?;
-    let get = |name: &str| std::env::var(name).ok();
-    let hosts = hosts(
-        get("DRIFTLESS_GITHUB_API")
-            .as_deref()
-            .filter(|api| !api.is_empty()),
-        get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
-    )?;
-    let github = GitHub::new(hosts, ports.secrets.clone())?;
+    let github = GitHub::new(hosts_of_environment()?, ports.secrets.clone())?;
     Ok((ports, Arc::new(github)))
 }
 
 fn directory_ports(directory: &Path, hosts: Hosts) -> Result<Ports> {
-    let options = LocalOptions {
-        secrets: Some(directory.join("secrets")),
-        hosts,
-        ..LocalOptions::new(directory.join("store"))
-    };
-    let (ports, _) = local_ports(options)?;
-    Ok(Ports {
-        queue: Arc::new(TracedQueue::new(Arc::new(OutboxQueue::open(
-            &directory.join("queue"),
-        )?))),
-        ..ports
-    })
+    let own = OwnPorts::in_directory(directory)?;
+    let git = GitRouter::new()
+        .with(own.github(hosts)?)
+        .with(GitServers::new());
+    Ok(own.with_network(git, AwsLogins::new()))
 }
 
 /// The options of a process on one machine.
@@ -360,23 +414,19 @@ pub fn cluster_ports() -> Ports {
 /// Fails if a directory cannot be used, or if the URL of a GitHub API is not valid.
 pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
-    let secrets: Arc<dyn SecretStore> =
-        Arc::new(LocalSecrets::new(options.given_secrets, options.secrets));
-    let compute: Arc<dyn Compute> = Arc::new(Threads::default());
-    let github = GitHub::new(options.hosts, secrets.clone())?.with_compute(compute.clone());
-    let mut git = GitRouter::new().with(github).with(GitServers::new());
+    let own = OwnPorts {
+        blobs: Arc::new(DirectoryBlobs::open(&options.store)?),
+        queue: Arc::new(queue.clone()),
+        secrets: Arc::new(LocalSecrets::new(options.given_secrets, options.secrets)),
+        compute: Arc::new(Threads::default()),
+    };
+    let mut git = GitRouter::new()
+        .with(own.github(options.hosts)?)
+        .with(GitServers::new());
     if !options.git_repositories.is_empty() {
         git = git.with(LocalGit::new(options.git_repositories)?);
     }
-    let own = OwnPorts {
-        git,
-        blobs: Arc::new(DirectoryBlobs::open(&options.store)?),
-        queue: Arc::new(queue.clone()),
-        secrets,
-        aws: AwsLogins::new(),
-        compute,
-    };
-    Ok((own.with_network(), queue))
+    Ok((own.with_network(git, AwsLogins::new()), queue))
 }
 
 #[cfg(test)]
@@ -405,8 +455,10 @@ mod tests {
         let needed = [("DRIFTLESS_BUCKET", "b"), ("DRIFTLESS_QUEUE_URL", "q")];
         let config = read(&needed).unwrap();
         assert!(config.secrets_prefix == "driftless/" && !config.path_style);
+        assert_eq!(config.hub, None);
         let more = [
             ("AWS_ENDPOINT_URL", "http://x"),
+            ("DRIFTLESS_HUB", "staging"),
             (
                 "DRIFTLESS_GITHUB_HOSTS",
                 "git.a=https://git.a/api/v3, git.b=http://b/",
@@ -414,6 +466,7 @@ mod tests {
         ];
         let config = read(&[needed.as_slice(), &more].concat()).unwrap();
         assert!(config.path_style);
+        assert_eq!(config.hub.as_deref(), Some("staging"));
         let shown = format!("{:?}", config.hosts);
         assert!(
             shown.contains("\"git.b\": \"http://b\"") && shown.contains("api.github.com"),

@@ -1,4 +1,5 @@
-//! The functions of an installation, and the version that each of them runs.
+//! The functions of an installation: the version that each of them runs, and the hub that they
+//! serve if it is a single one.
 
 use crate::ports::{Blobs, Precondition, Result};
 use crate::state;
@@ -9,27 +10,43 @@ use std::collections::BTreeMap;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const PREFIX: &str = "versions/";
+/// The function that runs in each installation without a request.
+const TIMED: &str = "drift";
 
 #[derive(Serialize, Deserialize)]
 struct FunctionVersion {
     version: String,
+    /// The hub that the installation serves, if it serves one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hub: Option<String>,
 }
 
 fn key(name: &str) -> String {
     format!("{PREFIX}{}.json", state::key_part(name))
 }
 
-/// Records that the function `name` runs this version, for `driftless doctor`. A function calls it
-/// when it starts.
+/// Records that the function `name` runs this version, for `driftless doctor`, and which hub it
+/// serves if it serves one alone, for `driftless bootstrap`. A function calls it when it starts.
 ///
 /// # Errors
 /// An error of the bucket.
-pub async fn register(blobs: &dyn Blobs, name: &str) -> Result<()> {
+pub async fn register(blobs: &dyn Blobs, name: &str, hub: Option<&str>) -> Result<()> {
     let running = FunctionVersion {
         version: VERSION.to_owned(),
+        hub: hub.map(str::to_owned),
     };
     state::write(blobs, &key(name), &running, Precondition::None).await?;
     Ok(())
+}
+
+/// Returns the name of the hub that an installation serves alone. The drift function, which the
+/// timer starts each minute, has recorded it; `None` if it serves all hubs, or has not started yet.
+///
+/// # Errors
+/// An error of the bucket.
+pub async fn only_hub(blobs: &dyn Blobs) -> Result<Option<String>> {
+    let found = state::recall::<FunctionVersion>(blobs, &key(TIMED)).await?;
+    Ok(found.and_then(|(running, _)| running.hub))
 }
 
 /// Reads the versions of the functions that started so far, by their names.

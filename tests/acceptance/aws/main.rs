@@ -6,3 +6,4 @@ mod ministack;
 mod monitoring;
 mod rules;
 mod template;
+mod terraform;

@@ -1,5 +1,6 @@
 //! MiniStack plays AWS as the tests need it.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use driftless_harness::aws::{Messages, MiniStack};
@@ -44,6 +45,96 @@ while True:
 '
 "#;
 
+/// A function that needs no build: it returns the secrets of a list that its role may read.
+const READER: &str = r#"#!/bin/sh
+PYTHON -c '
+import json, os, urllib.request, botocore.session, botocore.exceptions
+api = "http://%s/2018-06-01/runtime/invocation/" % os.environ["AWS_LAMBDA_RUNTIME_API"]
+client = botocore.session.get_session().create_client("secretsmanager")
+def may_read(name):
+    try:
+        client.get_secret_value(SecretId=os.environ["DRIFTLESS_SECRETS_PREFIX"] + name)
+        return True
+    except botocore.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] != "AccessDeniedException":
+            raise
+        return False
+while True:
+    event = urllib.request.urlopen(api + "next")
+    id = event.headers["Lambda-Runtime-Aws-Request-Id"]
+    names = json.loads(event.read()).get("secrets", [])
+    answer = {"hub": os.environ.get("DRIFTLESS_HUB"), "read": [name for name in names if may_read(name)]}
+    body = json.dumps(answer).encode()
+    urllib.request.urlopen(urllib.request.Request(api + id + "/response", data=body, method="POST"))
+'
+"#;
+
+/// Writes a program of this text, which Python runs, as the code of functions.
+fn program(directory: &Path, text: &str) -> PathBuf {
+    let file = directory.join("bootstrap");
+    let python = tools::MINISTACK.python().display().to_string();
+    std::fs::write(&file, text.replace("PYTHON", &python)).expect("write the program");
+    file
+}
+
+#[test]
+fn the_stack_of_one_hub_reads_no_secret_of_another() {
+    let ministack = MiniStack::start();
+    let aws = ministack.aws();
+    // The third hub's name begins with that of the stack's hub, and has the form of the six
+    // characters that Secrets Manager adds to a name.
+    let hubs = ["staging", "production", "staging-abcdef"];
+    let names = |hub: &str| {
+        [
+            format!("hubs/{hub}"),
+            format!("remotes/{hub}/apps/edge"),
+            format!("tenants/{hub}/apps"),
+        ]
+    };
+    let mut secrets: Vec<String> = hubs.into_iter().flat_map(names).collect();
+    secrets.push("github/token".to_owned());
+    for name in &secrets {
+        aws.put_secret(&format!("driftless/{name}"), "secret");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let reader = program(directory.path(), READER);
+    let [hub, remote, tenant] = names("staging");
+    let token = "github/token".to_owned();
+    let expected = [
+        ("WebhookFunction", vec![&hub]),
+        ("ReconcileFunction", vec![&hub, &remote, &tenant, &token]),
+        ("DriftFunction", vec![&hub, &remote]),
+        ("CapsuleFunction", vec![&hub]),
+        ("DashboardFunction", vec![&hub]),
+        ("PlanFunction", vec![&hub, &tenant, &token]),
+    ];
+    let parameters = [
+        ("Hub", "staging"),
+        ("Capsule", "true"),
+        ("Receivers", "true"),
+        ("Plans", "true"),
+        ("Dashboard", "github"),
+    ];
+    let stack = ministack.deploy(
+        "staging",
+        &tools::workspace().join("infra/template.yaml"),
+        &parameters,
+        &expected
+            .each_ref()
+            .map(|(function, _)| (*function, reader.clone())),
+    );
+    for (function, expected) in expected {
+        let event = json!({"secrets": secrets});
+        let answer = aws.invoke(stack.output(function), &event);
+        let answer = answer.unwrap_or_else(|error| panic!("{error:?}\n{}", ministack.log_tail()));
+        assert_eq!(
+            answer,
+            json!({"hub": "staging", "read": expected}),
+            "{function}"
+        );
+    }
+}
+
 #[test]
 fn the_template_deploys_and_its_roles_are_enforced() {
     let ministack = MiniStack::start();
@@ -52,9 +143,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     aws.put_secret("driftless/hubs/one", "kubeconfig");
 
     let directory = tempfile::tempdir().expect("a directory");
-    let probe = directory.path().join("bootstrap");
-    let python = tools::MINISTACK.python().display().to_string();
-    std::fs::write(&probe, PROBE.replace("PYTHON", &python)).expect("write the probe");
+    let probe = program(directory.path(), PROBE);
     let functions = [
         "WebhookFunction",
         "ReconcileFunction",

@@ -69,7 +69,20 @@ pub(crate) fn list(value: &Value) -> Vec<&Value> {
         .map_or_else(|| vec![value], |items| items.iter().collect())
 }
 
+/// Returns a value of the template for a stack that serves one hub alone, or all hubs.
+fn served(value: &Value, one_hub: bool) -> &Value {
+    match value["Fn::If"].as_array().map(Vec::as_slice) {
+        Some([condition, one, all]) if condition == "OneHub" => match one_hub {
+            true => one,
+            false => all,
+        },
+        _ => value,
+    }
+}
+
+/// Returns a string of the template, for a stack that serves all hubs; a `${..}` for a reference.
 pub(crate) fn text(value: &Value) -> String {
+    let value = served(value, false);
     if let Some(parts) = value["Fn::GetAtt"].as_array() {
         let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
         return format!("${{{}}}", parts.join("."));
@@ -136,6 +149,42 @@ fn resources_that_the_operator_names_are_only_read() {
             }
         }
     }
+}
+
+/// In a stack of one hub, each right to secrets of hubs, tenants and remote clusters names it.
+#[test]
+fn every_right_to_secrets_of_a_hub_follows_the_parameter_hub() {
+    let mut count = 0;
+    let mut check = |name: &str, policy: &Value| {
+        for statement in list(&policy["PolicyDocument"]["Statement"]) {
+            if list(&statement["Action"]) != [&json!("secretsmanager:GetSecretValue")] {
+                continue;
+            }
+            for resource in list(&statement["Resource"]) {
+                let of_all = text(resource);
+                let Some((start, kind)) = ["hubs", "tenants", "remotes"]
+                    .iter()
+                    .find_map(|kind| Some((of_all.strip_suffix(&format!("{kind}/*"))?, *kind)))
+                else {
+                    assert!(!of_all.ends_with("${SecretsPrefix}*"), "{name}: {of_all}");
+                    continue;
+                };
+                let rest = if kind == "hubs" { "-??????" } else { "/*" };
+                let expected = json!({"Fn::Sub": format!("{start}{kind}/${{Hub}}{rest}")});
+                assert_eq!(served(resource, true), &expected, "{name}");
+                count += 1;
+            }
+        }
+    };
+    for (name, role) in of_type("AWS::IAM::Role") {
+        for policy in list(&role["Properties"]["Policies"]) {
+            check(name, policy);
+        }
+    }
+    for (name, policy) in of_type("AWS::IAM::Policy") {
+        check(name, &policy["Properties"]);
+    }
+    assert_eq!(count, 10);
 }
 
 #[test]
@@ -486,6 +535,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
             "DRIFTLESS_BUCKET",
             "DRIFTLESS_GITHUB_API",
             "DRIFTLESS_GITHUB_HOSTS",
+            "DRIFTLESS_HUB",
             "DRIFTLESS_ISOLATED_QUEUE_URL",
             "DRIFTLESS_LOG",
             "DRIFTLESS_QUEUE_URL",

@@ -10,6 +10,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The time limit for the first poll: more than any function needs.
@@ -102,7 +103,7 @@ fn sample(binary: &str) -> Result<Sample, String> {
         .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
         .spawn()
         .map_err(|e| format!("cannot start: {e}"))?;
-    let polled = first_poll(&api, &mut child);
+    let polled = first_poll(api, &mut child);
     let ms = start.elapsed().as_secs_f64() * 1000.0;
     let mib = resident(child.id());
     let _ = child.kill();
@@ -138,37 +139,49 @@ fn command(binary: &str) -> Command {
     command
 }
 
-/// Waits for `GET ../next`. The connection is kept open without an answer, so
-/// that the process waits as an idle function does.
-fn first_poll(api: &TcpListener, child: &mut Child) -> Result<TcpStream, String> {
-    api.set_nonblocking(true).map_err(|e| e.to_string())?;
+/// Waits for `GET ../next`. The connection is kept open without an answer, so that the process
+/// waits as an idle function does.
+///
+/// Another thread waits in the kernel for the request, so that the bench takes no processor time
+/// while the function starts.
+fn first_poll(api: TcpListener, child: &mut Child) -> Result<TcpStream, String> {
+    let (result, polled) = mpsc::channel();
+    let address = api.local_addr().map_err(|e| e.to_string())?;
+    let listener = std::thread::spawn(move || result.send(request(&api)));
     let start = Instant::now();
-    loop {
-        if let Ok((connection, _)) = api.accept() {
-            connection
-                .set_nonblocking(false)
-                .map_err(|e| e.to_string())?;
-            connection
-                .set_read_timeout(Some(PATIENCE))
-                .map_err(|e| e.to_string())?;
-            let mut line = String::new();
-            let read = connection.try_clone().map_err(|e| e.to_string())?;
-            BufReader::new(read)
-                .read_line(&mut line)
-                .map_err(|e| e.to_string())?;
-            if line.starts_with("GET ") && line.contains("/runtime/invocation/next") {
-                return Ok(connection);
+    let found = loop {
+        // Only for a process that ends without a request: the request itself ends the wait.
+        match polled.recv_timeout(Duration::from_millis(500)) {
+            Ok(found) => break found,
+            Err(_) if start.elapsed() > PATIENCE => {
+                break Err(format!("did not poll within {PATIENCE:?}"));
             }
-            return Err(format!("the first request was {}, not a poll", line.trim()));
+            Err(_) => match child.try_wait() {
+                Ok(Some(status)) => break Err(format!("ended before it polled: {status}")),
+                _ => continue,
+            },
         }
-        if let Ok(Some(status)) = child.try_wait() {
-            return Err(format!("ended before it polled: {status}"));
-        }
-        if start.elapsed() > PATIENCE {
-            return Err(format!("did not poll within {PATIENCE:?}"));
-        }
-        // Far shorter than the measured times, and without using a core that the child needs.
-        std::thread::sleep(Duration::from_micros(50));
+    };
+    // Ends a thread that still waits for a connection.
+    drop(TcpStream::connect(address));
+    drop(polled);
+    let _ = listener.join();
+    found
+}
+
+/// Accepts a connection and reads the first line of its request.
+fn request(api: &TcpListener) -> Result<TcpStream, String> {
+    let (connection, _) = api.accept().map_err(|e| e.to_string())?;
+    connection
+        .set_read_timeout(Some(PATIENCE))
+        .map_err(|e| e.to_string())?;
+    let mut line = String::new();
+    BufReader::new(&connection)
+        .read_line(&mut line)
+        .map_err(|e| e.to_string())?;
+    match line.starts_with("GET ") && line.contains("/runtime/invocation/next") {
+        true => Ok(connection),
+        false => Err(format!("the first request was {}, not a poll", line.trim())),
     }
 }
 

@@ -2,6 +2,7 @@
 //! no right is without a call.
 
 use crate::world::World;
+use driftless_dashboard::auth::{Key, SESSION_COOKIE};
 use driftless_harness::aws::Call;
 use driftless_harness::charts::{self, Host, Validators};
 use driftless_harness::github::{Change, Fault};
@@ -11,11 +12,15 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const FLEET: &str = "acme/fleet";
 const CONFIG: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: default}\ndata: {}\n";
 const HUB: HubSpec<'static> = one_hub(FLEET)[0];
+
+/// An object that every API server refuses.
+const REFUSED: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: refused, namespace: default}\nspec: {ports: [{port: 0}]}\n";
 
 /// The rights without a call here: the role, the action, a part of the resource, and the reason.
 const UNSEEN: &[(&str, &str, &str, &str)] = &[
@@ -38,7 +43,16 @@ const REHEARSAL: &str = "a rehearsal does it for an interval that is over: the r
 /// they do not allow, as AWS does.
 #[test]
 fn roles_allow_what_the_functions_do_and_nothing_else() {
-    let world = World::start_with(false, &[HUB], &[], &[("Receivers", "true")]);
+    let parameters = [
+        ("Receivers", "true"),
+        ("Plans", "true"),
+        ("Dashboard", "github"),
+        (
+            "DashboardAccess",
+            r#"[{"users": ["auditor"], "namespaces": ["*"]}]"#,
+        ),
+    ];
+    let world = World::start_with(false, &[HUB], &[], &parameters);
     exercise(&world);
 
     let calls = world.ministack.calls();
@@ -47,7 +61,7 @@ fn roles_allow_what_the_functions_do_and_nothing_else() {
     let allowed: Vec<Call> = allowed.into_iter().map(|(call, _)| call).collect();
     let roles: BTreeSet<&String> = allowed.iter().map(|call| &call.role).collect();
     let count = roles.len();
-    assert_eq!(count, 4, "the roles of all deployed functions: {roles:?}");
+    assert_eq!(count, 6, "the roles of all deployed functions: {roles:?}");
     let rights = roles.iter().flat_map(|role| world.ministack.rights(role));
     let (used, unused): (Vec<Call>, Vec<Call>) =
         rights.partition(|right| allowed.iter().any(|call| right.allows(call)));
@@ -164,6 +178,14 @@ fn exercise(world: &World) {
             json!({"interval": "1m", "url": format!("{}/stable", host.url())}),
         ),
         other("other"),
+        // The files of another repository, which a plan reads from the bucket.
+        kustomization(
+            "elsewhere",
+            json!({"path": "./", "sourceRef": {"kind": "GitRepository", "name": "other"}}),
+        ),
+        // The API server refuses its object, whose file the dashboard finds.
+        Change::write("refused/service.yaml", REFUSED),
+        kustomization("refused", json!({"path": "refused", "retryInterval": "1h"})),
         release("app"),
         manifest(
             notification,
@@ -189,7 +211,11 @@ fn exercise(world: &World) {
             }),
         ),
     ];
-    world.commit("acme/other", &[Change::write("file", "1")]);
+    let file = Change::write(
+        "config.yaml",
+        CONFIG.replace("name: config", "name: elsewhere"),
+    );
+    world.commit("acme/other", &[file]);
     world.commit(FLEET, &objects);
     world.sweep();
     let state = |kind: &str, name: &str| {
@@ -215,12 +241,17 @@ fn exercise(world: &World) {
         ("HelmRelease", "app"),
         ("Receiver", "hook"),
         ("GitRepository", "other"),
+        ("Kustomization", "elsewhere"),
     ];
     for (kind, name) in objects {
         until(kind, name, ": True");
     }
+    until("Kustomization", "refused", ": False");
     deliver(world, hub);
     world.capsule();
+    plan(world);
+    dashboard(world);
+    rehearse(world);
 
     // Records and artifacts are damaged, and an object whose steps were cut off runs isolated.
     let bucket = world.stack.output("Bucket");
@@ -268,6 +299,7 @@ fn exercise(world: &World) {
     // Everything is deleted.
     let removed = [
         "Receiver-hook",
+        "Kustomization-elsewhere",
         "GitRepository-other",
         "HelmRelease-app",
         "Kustomization-apps",
@@ -320,6 +352,92 @@ fn capsule_proxy(world: &World, hub: &dyn Node) {
     );
 }
 
+/// Lets the plan function comment on a pull request, and again when its record is damaged.
+fn plan(world: &World) {
+    let fleet = world.repository(FLEET);
+    fleet.reset("change", &fleet.resolve("main").expect("a head"));
+    let changed = Change::write("apps/config.yaml", CONFIG.replace("{}", "{planned: \"1\"}"));
+    fleet.commit("change", &[changed], "Change by a pull request");
+    let pull = world.github.open_pull_request(&fleet, "change", "main");
+    accepted(&pull.deliveries);
+    let commented = |expected: &str| {
+        world.eventually(&format!("the comment has {expected}"), || {
+            let comments = world.github.comments(&fleet, pull.number);
+            let text = comments.first().map(|one| one["body"].to_string());
+            let text = text.unwrap_or_default();
+            match text.contains(expected) {
+                true => Ok(()),
+                false => Err(text),
+            }
+        });
+    };
+    commented("planned");
+    let (aws, bucket) = (world.ministack.aws(), world.stack.output("Bucket"));
+    for key in aws.keys(bucket, "plans/") {
+        aws.put_object(bucket, &key, b"damaged");
+    }
+    let changed = Change::write("apps/config.yaml", CONFIG.replace("{}", "{again: \"2\"}"));
+    fleet.commit("change", &[changed], "Change the pull request");
+    world
+        .github
+        .announce_pull_request(&fleet, pull.number, "synchronize");
+    commented("again");
+}
+
+/// Asks the dashboard for the objects, and for the file of a failure.
+fn dashboard(world: &World) {
+    let aws = world.ministack.aws();
+    let cookie_key = "0123456789abcdef0123456789abcdef";
+    let login = json!({"clientId": "a", "clientSecret": "b", "cookieKey": cookie_key});
+    aws.put_secret("driftless/dashboard/login", &login.to_string());
+    let end = SystemTime::now().duration_since(UNIX_EPOCH);
+    let end = (end.expect("a time after 1970") + LIMIT).as_millis();
+    let end = u64::try_from(end).expect("milliseconds");
+    let ticket = json!({"name": "auditor", "groups": [], "end": end, "id": "1"});
+    let key = Key::new(cookie_key.as_bytes()).expect("a key");
+    let cookie = format!("{SESSION_COOKIE}={}", key.seal("session", &ticket));
+    let file = tools::workspace().join("events/dashboard-get.json");
+    let event = std::fs::read_to_string(file).expect("the event");
+    let event: Value = serde_json::from_str(&event).expect("JSON");
+    let get = |path: &str| {
+        let mut event = event.clone();
+        event["rawPath"] = path.into();
+        event["rawQueryString"] = "".into();
+        event["requestContext"]["http"]["path"] = path.into();
+        event["cookies"] = json!([cookie]);
+        let answer = aws.invoke(world.stack.output("DashboardFunction"), &event);
+        let answer = answer.unwrap_or_else(|error| panic!("{error:?}\n{}", world.logs()));
+        assert_eq!(answer["statusCode"], 200, "{path}: {answer}");
+        let body = answer["body"].as_str().unwrap_or_default();
+        serde_json::from_str::<Value>(body).expect("JSON")
+    };
+    let pushes = get("/api/v1/pushes");
+    assert!(pushes.to_string().contains("acme/fleet"), "{pushes}");
+    let refused = get("/api/v1/objects/hub/Kustomization/flux-system/refused");
+    let text = refused.to_string();
+    assert!(text.contains("refused/service.yaml"), "{refused}");
+}
+
+/// Repeats the sweep until its rehearsals have read each kind of secret: on a busy machine one may
+/// exceed its time.
+fn rehearse(world: &World) {
+    let kinds = ["hubs", "remotes"];
+    for _ in 0..4 {
+        world.sweep();
+        world.settle();
+        let calls = world.ministack.calls();
+        let has_read = |kind: &&str| {
+            let place = format!(":secret:driftless/{kind}/");
+            calls
+                .iter()
+                .any(|(call, _)| call.role.contains("DriftRole") && call.resource.contains(&place))
+        };
+        if kinds.iter().all(has_read) {
+            return;
+        }
+    }
+}
+
 /// Sends a delivery of every host and of the Receiver, and a message that cannot be read.
 fn deliver(world: &World, hub: &dyn Node) {
     let aws = world.ministack.aws();
@@ -349,6 +467,7 @@ fn deliver(world: &World, hub: &dyn Node) {
     for (function, queue) in [
         ("ReconcileFunction", "QueueUrl"),
         ("IsolatedFunction", "IsolatedQueueUrl"),
+        ("PlanFunction", "PlanQueueUrl"),
     ] {
         let name = world
             .stack

@@ -58,14 +58,24 @@ impl World {
         github.add_token(TOKEN, &[]);
         let ministack = MiniStack::start();
         let functions = crate::binaries::directory();
-        let bootstraps = [
-            ("WebhookFunction", "webhook"),
-            ("ReconcileFunction", "reconcile"),
-            ("IsolatedFunction", "reconcile"),
-            ("DriftFunction", "drift"),
-            ("CapsuleFunction", "capsule"),
-        ]
-        .map(|(id, name)| (id, functions.join(name)));
+        let mut bootstraps = Vec::from(
+            [
+                ("WebhookFunction", "webhook"),
+                ("ReconcileFunction", "reconcile"),
+                ("IsolatedFunction", "reconcile"),
+                ("DriftFunction", "drift"),
+                ("CapsuleFunction", "capsule"),
+            ]
+            .map(|(id, name)| (id, functions.join(name))),
+        );
+        for (parameter, id, name) in [
+            ("Plans", "PlanFunction", "plan"),
+            ("Dashboard", "DashboardFunction", "dashboard"),
+        ] {
+            if more.iter().any(|(given, _)| *given == parameter) {
+                bootstraps.push((id, crate::binaries::on_request(name)));
+            }
+        }
         let template = tools::workspace().join("infra/template.yaml");
         let parameters = [
             ("GitHubApi", github.url()),
@@ -342,7 +352,8 @@ impl World {
 }
 
 impl World {
-    fn repository(&self, name: &str) -> Arc<Repository> {
+    /// Returns a repository of the stub of GitHub.
+    pub fn repository(&self, name: &str) -> Arc<Repository> {
         let mut known = self.repositories.lock().expect("the repositories");
         let make = || self.github.repository(name);
         known.entry(name.to_owned()).or_insert_with(make).clone()

@@ -6,7 +6,11 @@ use std::process::Command;
 
 #[test]
 fn workflows_pass_the_linter() {
-    let workflows = [".github/workflows/ci.yml", ".github/workflows/release.yml"];
+    let workflows = [
+        ".github/workflows/ci.yml",
+        ".github/workflows/nightly.yml",
+        ".github/workflows/release.yml",
+    ];
     process::run(
         Command::new(ACTIONLINT.path())
             .current_dir(tools::workspace())

@@ -55,7 +55,7 @@ fn records_answers() {
     }
     let mut judge = Judge::start();
     let mut lines = String::new();
-    let mut all = number("DRIFTLESS_HELM_SEED", 1)..;
+    let mut all = number("DRIFTLESS_HELM_SEED", FIRST_SEED)..;
     for _ in 0..count {
         let line = all.find_map(|seed| record(&mut judge, &generate::case(seed)));
         lines.push_str(&format!("{}\n", line.expect("seeds do not end")));
@@ -91,7 +91,7 @@ fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
 }
 
 fn run(compat: Compat) {
-    let first = seeds::first("DRIFTLESS_HELM_SEED", Some(FIRST_SEED));
+    let first = seeds::first("DRIFTLESS_HELM_SEED", FIRST_SEED);
     let cases = number("DRIFTLESS_HELM_CASES", CASES);
     let mut judge = Judge::start();
     let (mut rendered, mut refused, mut unsteady, mut different) = (0, 0, 0, Vec::new());

@@ -2,8 +2,8 @@
 //! refuse. Real ones are rendered by the engine and the real tool (`fleets`).
 //!
 //! `DRIFTLESS_KUSTOMIZE_CASES` is the number of cases (1,000 by default),
-//! `DRIFTLESS_KUSTOMIZE_SEED` the seed of the first (by default a new one each time). A case that
-//! differs is made as small as possible, and printed.
+//! `DRIFTLESS_KUSTOMIZE_SEED` the seed of the first. A case that differs is made as small as
+//! possible, and printed.
 
 mod fleets;
 mod generate;
@@ -18,12 +18,14 @@ use generate::Case;
 use judge::{Judge, Verdict};
 
 const CASES: u64 = 1_000;
+/// The seed of the first case of an ordinary run.
+const FIRST_SEED: u64 = 1;
 /// The number of differences that are printed; the rest is counted.
 const SHOWN: usize = 5;
 
 #[test]
 fn renders_random_kustomizations_as_kustomize_does() {
-    let first = seeds::first("DRIFTLESS_KUSTOMIZE_SEED", None);
+    let first = seeds::first("DRIFTLESS_KUSTOMIZE_SEED", FIRST_SEED);
     let cases = number("DRIFTLESS_KUSTOMIZE_CASES", CASES);
     let mut judge = Judge::start();
     let (mut rendered, mut refused, mut gaps, mut different) = (0, 0, 0, Vec::new());

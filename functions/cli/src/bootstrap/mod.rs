@@ -16,6 +16,7 @@ use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_flux::Invalid;
+use driftless_kernel::functions;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_kernel::repository::{self, Grant};
 
@@ -30,7 +31,7 @@ Environment:
   DRIFTLESS_SECRETS_PREFIX               the stack's SecretsPrefix, driftless/ when absent
   AWS_PROFILE, AWS_REGION and so on      as for every AWS tool
 
-The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, and secretsmanager:GetSecretValue, PutSecretValue \
+The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, s3:ListBucket and s3:GetObject on versions/*, and secretsmanager:GetSecretValue, PutSecretValue \
 and CreateSecret on PREFIXhubs/*. --secret-manager of add-remote needs the last two on PREFIXremotes/*.
 
 The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME, with a copy of the hub's settings for `driftless bootstrap restore`. It must not need a program: use a token or a certificate.";
@@ -271,6 +272,13 @@ impl Installation {
         access(&kubeconfig)?;
         let name = &settings.name;
         let ports = config::aws_ports(&self.0).await?;
+        // Nothing is stored for a hub that the functions would refuse.
+        let only = functions::only_hub(ports.blobs.as_ref()).await?;
+        if let Some(own) = only.filter(|own| own != name) {
+            return Err(Error::usage(hub::of_another_stack(&own, name)).next(
+                "set DRIFTLESS_BUCKET and DRIFTLESS_QUEUE_URL to the outputs of that stack",
+            ));
+        }
         let settings = hub::with_registered_roots(&ports, settings).await?;
         let secret = hub::with_settings(&kubeconfig, &settings);
         let secret = secret.map_err(|error| Error::new(error.to_string()))?;

@@ -6,6 +6,7 @@ mod error;
 mod hub_settings;
 mod keys;
 mod logins;
+mod one_hub;
 mod queue;
 mod role;
 mod s3;
@@ -15,6 +16,7 @@ pub use buckets::S3Buckets;
 pub use hub_settings::HubSettingsCache;
 pub use keys::SecretsManager;
 pub use logins::AwsLogins;
+pub use one_hub::OneHub;
 pub use queue::{QueueState, SqsQueue};
 pub use s3::S3Blobs;
 

@@ -174,9 +174,16 @@ fn key_of(name: &str) -> String {
     format!("{PREFIX}{}.json", state::key_part(name))
 }
 
-/// Returns the hub's name in a key of the bucket.
-fn name_of(key: &str) -> Option<String> {
+/// Returns the hub's name in a key of the bucket; `None` for a key that is of no registration.
+pub fn name_of(key: &str) -> Option<String> {
     state::decode_key_part(key.strip_prefix(PREFIX)?.strip_suffix(".json")?)
+}
+
+/// Returns the message that refuses the hub `other` in an installation that serves `own` alone.
+pub fn of_another_stack(own: &str, other: &str) -> String {
+    format!(
+        "this installation serves hub '{own}' alone (parameter Hub of its stack): register hub '{other}' with a stack of its own"
+    )
 }
 
 /// The result of a registration.

@@ -1,6 +1,6 @@
 //! The versions of the functions of an installation.
 
-use driftless_kernel::functions::{VERSION, register, versions};
+use driftless_kernel::functions::{VERSION, only_hub, register, versions};
 use driftless_kernel::ports::{Blobs as _, Precondition};
 use driftless_memory::MemoryBlobs;
 
@@ -15,10 +15,14 @@ async fn check_versions() {
     let old = r#"{"version": "0.0.1"}"#.into();
     let put = blobs.put("versions/drift.json", old, Precondition::None);
     put.await.unwrap();
-    register(&blobs, "webhook").await.unwrap();
+    register(&blobs, "webhook", Some("staging")).await.unwrap();
     let found = versions(&blobs).await.unwrap();
     assert_eq!(found["drift"], "0.0.1");
     assert_eq!(found["webhook"], VERSION);
-    register(&blobs, "drift").await.unwrap();
+    assert_eq!(only_hub(&blobs).await.unwrap(), None, "an old record");
+    for hub in [Some("staging"), None] {
+        register(&blobs, "drift", hub).await.unwrap();
+        assert_eq!(only_hub(&blobs).await.unwrap().as_deref(), hub);
+    }
     assert_eq!(versions(&blobs).await.unwrap()["drift"], VERSION);
 }

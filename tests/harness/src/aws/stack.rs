@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::ministack::REGION;
-use super::{MiniStack, emulate};
+use super::{Aws, MiniStack, emulate};
 use crate::process::{self, PATIENCE};
 use crate::tools;
 
@@ -34,7 +34,7 @@ impl Stack {
 }
 
 /// Translates a SAM template into CloudFormation. `code` maps the logical id of
-/// each function to the `s3://` address of its code.
+/// each function to the `s3://` address of its code, if the template does not have it.
 pub fn translate(template: &Path, code: &BTreeMap<String, String>) -> Value {
     let mut child = Command::new(tools::SAM.python())
         .arg(tools::tests().join("harness/src/aws/translate.py"))
@@ -89,8 +89,7 @@ impl MiniStack {
             .iter()
             .map(|(function, path)| ((*function).to_owned(), self.upload(function, path)))
             .collect();
-        let mut template = translate(template, &code);
-        emulate::adapt(&mut template, parameters);
+        let template = adapted(template, &code, parameters);
         let parameter =
             |(key, value): &(&str, &str)| json!({"ParameterKey": key, "ParameterValue": value});
         let parameters: Vec<Value> = parameters.iter().map(parameter).collect();
@@ -99,7 +98,7 @@ impl MiniStack {
             "create_stack",
             json!({
                 "StackName": name,
-                "TemplateURL": self.upload_template(name, &template),
+                "TemplateURL": upload_template(self.aws(), &self.url(), name, &template),
                 "Parameters": parameters,
                 "Capabilities": ["CAPABILITY_IAM"],
             }),
@@ -164,32 +163,37 @@ impl MiniStack {
         );
         let hash = hex::encode(Sha256::digest(std::fs::read(&zip).expect("the archive")));
         let key = format!("{function}-{}.zip", &hash[..16]);
-        self.store(&key, &zip);
+        store(self.aws(), &key, &zip);
         format!("s3://{CODE}/{key}")
     }
+}
 
-    /// Stores a template as `sam deploy` does: a request may contain one of 51,200 bytes only.
-    /// Returns its URL.
-    fn upload_template(&self, stack: &str, template: &Value) -> String {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), template.to_string()).expect("write the template");
-        let key = format!("{stack}.template");
-        self.store(&key, file.path());
-        format!("{}/{CODE}/{key}", self.url())
-    }
+/// Translates a SAM template as [`translate`] does, and adapts it to MiniStack for these parameters.
+pub(super) fn adapted(
+    template: &Path,
+    code: &BTreeMap<String, String>,
+    parameters: &[(&str, &str)],
+) -> Value {
+    let mut template = translate(template, code);
+    emulate::adapt(&mut template, parameters);
+    template
+}
 
-    fn store(&self, key: &str, file: &Path) {
-        // Not an error if the bucket exists already.
-        let _ = self
-            .aws()
-            .call("s3", "create_bucket", &json!({"Bucket": CODE}));
-        let body = json!({"$file": file});
-        self.aws().must(
-            "s3",
-            "put_object",
-            json!({"Bucket": CODE, "Key": key, "Body": body}),
-        );
-    }
+/// Stores a template as `sam deploy` does: a request may contain one of 51,200 bytes only. Returns
+/// its URL at the endpoint of S3.
+pub(super) fn upload_template(aws: &Aws, endpoint: &str, stack: &str, template: &Value) -> String {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), template.to_string()).expect("write the template");
+    let key = format!("{stack}.template");
+    store(aws, &key, file.path());
+    format!("{endpoint}/{CODE}/{key}")
+}
+
+fn store(aws: &Aws, key: &str, file: &Path) {
+    // Not an error if the bucket exists already.
+    let _ = aws.call("s3", "create_bucket", &json!({"Bucket": CODE}));
+    let object = json!({"Bucket": CODE, "Key": key, "Body": {"$file": file}});
+    aws.must("s3", "put_object", object);
 }
 
 /// An archive with one executable file `bootstrap`.

@@ -2,7 +2,8 @@
 
 usage: translate.py TEMPLATE < CODE > CLOUDFORMATION
 CODE is a JSON object: the s3:// address of each function's code by its logical
-id; a function that it does not name gets an address that exists nowhere.
+id; a function that it does not name keeps the address that it has, or gets one
+that exists nowhere.
 """
 
 import json
@@ -24,8 +25,9 @@ def main():
     code = json.load(sys.stdin)
     for name, resource in template["Resources"].items():
         if resource["Type"] == "AWS::Serverless::Function":
-            address = code.get(name, f"s3://code/{name}.zip")
-            resource["Properties"]["CodeUri"] = address
+            has = str(resource["Properties"]["CodeUri"])
+            default = has if has.startswith("s3://") else f"s3://code/{name}.zip"
+            resource["Properties"]["CodeUri"] = code.get(name, default)
     json.dump(transform(template, {}, NoManagedPolicies()), sys.stdout, indent=1)
 
 

@@ -45,8 +45,8 @@ enum Recipe {
     },
     /// A package for `go install PACKAGE@vVERSION`.
     GoInstall { package: &'static str },
-    /// A program built from a module's source, with added files that the module embeds and its
-    /// archive lacks.
+    /// A program built from a module's source, with files that the module embeds and its archive
+    /// lacks, or that replace others: what the tests do not use is not compiled.
     GoSource {
         module: &'static str,
         package: &'static str,
@@ -429,6 +429,50 @@ pub static ACTIONLINT: Tool = Tool {
     },
 };
 
+/// OpenTofu, which runs the Terraform module; its states are files.
+pub static OPENTOFU: Tool = Tool {
+    name: "tofu",
+    version: "1.12.6",
+    takes: "about 5 minutes",
+    recipe: Recipe::GoSource {
+        module: "github.com/opentofu/opentofu",
+        package: "./cmd/tofu",
+        files: &[
+            (
+                "internal/backend/init/init.go",
+                include_str!("terraform/backends.go"),
+            ),
+            (
+                "internal/encryption/default_registry.go",
+                include_str!("terraform/encryption.go"),
+            ),
+        ],
+    },
+};
+
+/// The provider of AWS for Terraform, from its source with the services that the module uses:
+/// CloudFormation and S3. Its releases since version 2 are no versions of a Go module: this is a
+/// commit after version 6.47.1.
+pub static TERRAFORM_AWS: Tool = Tool {
+    name: "terraform-provider-aws",
+    version: "1.60.1-0.20260602190131-5f2286d6d836",
+    takes: "about 5 minutes",
+    recipe: Recipe::GoSource {
+        module: "github.com/hashicorp/terraform-provider-aws",
+        package: ".",
+        files: &[
+            (
+                "internal/conns/awsclient_gen.go",
+                include_str!("terraform/clients.go"),
+            ),
+            (
+                "internal/provider/sdkv2/service_packages_gen.go",
+                include_str!("terraform/services.go"),
+            ),
+        ],
+    },
+};
+
 /// The linter of shell scripts, also of those in workflows, in the version of the machine's Debian.
 pub static SHELLCHECK: Tool = Tool {
     name: "shellcheck",
@@ -441,7 +485,7 @@ pub static SHELLCHECK: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 31] = [
+pub static ALL: [&Tool; 33] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -472,6 +516,8 @@ pub static ALL: [&Tool; 31] = [
     &PROXIES,
     &PYTHON,
     &ACTIONLINT,
+    &OPENTOFU,
+    &TERRAFORM_AWS,
     &SHELLCHECK,
 ];
 
