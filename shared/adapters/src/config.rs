@@ -375,6 +375,30 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     Ok((own.with_network(), queue))
 }
 
+/// Returns the ports of a process that shares its bucket and its queue with others, which are not
+/// on AWS.
+///
+/// # Errors
+/// Fails if the URL of a GitHub API is not valid.
+pub fn shared_ports(
+    blobs: Arc<dyn Blobs>,
+    queue: Arc<dyn Queue>,
+    secrets: Arc<dyn SecretStore>,
+    hosts: Hosts,
+) -> Result<Ports> {
+    let compute: Arc<dyn Compute> = Arc::new(Threads::default());
+    let github = GitHub::new(hosts, secrets.clone())?.with_compute(compute.clone());
+    let own = OwnPorts {
+        git: GitRouter::new().with(github).with(GitServers::new()),
+        blobs,
+        queue,
+        secrets,
+        aws: AwsLogins::new(),
+        compute,
+    };
+    Ok(own.with_network())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
