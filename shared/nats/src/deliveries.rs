@@ -16,8 +16,6 @@ use tokio::sync::Mutex;
 pub const MAX_DELIVERIES: u64 = 5;
 /// The time for which the server keeps a request for a message.
 const WAIT: Duration = Duration::from_secs(30);
-/// The interval of the server's signs of life meanwhile.
-const HEARTBEAT: Duration = Duration::from_secs(10);
 /// The header of a dead message with the reason.
 const REASON: &str = "Driftless-Reason";
 
@@ -79,8 +77,10 @@ impl Deliveries {
 
     async fn receive(&self, operation: &str) -> Result<Option<Delivery>> {
         let consumer = self.consumer().await?;
-        let batch = consumer.batch().max_messages(1);
-        let batch = batch.expires(WAIT).heartbeat(HEARTBEAT).messages().await;
+        // Without heartbeats: the client does not wake the waiting task after one. A server that no
+        // longer answers is found by the pings of the connection.
+        let batch = consumer.batch().max_messages(1).expires(WAIT);
+        let batch = batch.messages().await;
         let mut batch = batch.map_err(|error| unavailable(operation, error))?;
         let Some(next) = batch.next().await else {
             return Ok(None);

@@ -284,7 +284,9 @@ impl Shared {
     /// do so: the stream keeps one sweep of a hub for each interval.
     async fn timer(self: Arc<Self>, interval: Duration, mut phase: watch::Receiver<Phase>) {
         loop {
-            if let Err(error) = sweep::start(&self.state.ports).await {
+            let started: BoxFuture<'_, Result<sweep::SweepStart>> =
+                Box::pin(sweep::start(&self.state.ports));
+            if let Err(error) = started.await {
                 tracing::warn!("no sweep is queued: {error}");
             }
             tokio::select! {
