@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// The crates of the workspace that each crate may use. A listed crate that does
 /// not exist is ignored; a crate that is not listed fails the test.
-const MAY_USE: [(&str, &[&str]); 33] = [
+const MAY_USE: [(&str, &[&str]); 34] = [
     ("driftless-cel", &["driftless-fuel"]),
     ("driftless-go", &[]),
     ("driftless-fuel", &[]),
@@ -153,6 +153,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
             "driftless-source",
         ],
     ),
+    ("driftless-nats", &["driftless-kernel"]),
     (
         "driftless-fleet",
         &[
@@ -182,6 +183,7 @@ const MAY_USE: [(&str, &[&str]); 33] = [
             "driftless-adapters",
             "driftless-dashboard",
             "driftless-fleet",
+            "driftless-nats",
         ],
     ),
     ("webhook", &OUTER),
@@ -237,7 +239,7 @@ const OUTER: [&str; 4] = [
     "driftless-core",
     "driftless-adapters",
 ];
-const EVERYTHING: [&str; 17] = [
+const EVERYTHING: [&str; 18] = [
     "driftless-fuel",
     "driftless-go",
     "driftless-manifest",
@@ -254,6 +256,7 @@ const EVERYTHING: [&str; 17] = [
     "driftless-adapters",
     "driftless-apiserver",
     "driftless-fleet",
+    "driftless-nats",
     "driftless-server",
 ];
 
@@ -282,7 +285,8 @@ const PURE: [&str; 20] = [
 ];
 
 /// Crates that do I/O: SDKs, HTTP, sockets.
-const OUTSIDE: [&str; 14] = [
+const OUTSIDE: [&str; 15] = [
+    "async-nats",
     "axum",
     "hyper",
     "kube",
@@ -400,6 +404,26 @@ impl Graph {
         }
         found
     }
+}
+
+/// The functions of AWS have none of another platform's client: it would make their packages and
+/// their cold starts larger.
+#[test]
+fn the_functions_on_aws_do_not_link_nats() {
+    let graph = Graph::shared();
+    for name in [
+        "webhook",
+        "reconcile",
+        "drift",
+        "capsule",
+        "plan",
+        "dashboard",
+    ] {
+        let all = graph.all(name);
+        assert!(!all.is_empty(), "{name} is not a crate of the workspace");
+        assert_eq!(all.get("async-nats"), None, "{name}");
+    }
+    assert!(graph.all("driftless").contains_key("async-nats"));
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod kinds;
 mod kustomize;
 mod layout;
 mod logs;
+mod nats;
 mod output;
 mod plan;
 mod progress;
@@ -45,6 +46,7 @@ mod trace;
 mod tree;
 mod usage;
 mod version;
+mod worker;
 
 use accepted::Accepted;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -113,6 +115,7 @@ enum Command {
     Trace(trace::Args),
     Tree(tree::Args),
     Version(version::Args),
+    Worker(worker::Args),
 }
 
 /// The commands that only render, or write a kustomization: they need no runtime and no TLS, and
@@ -172,6 +175,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => block_on(trace::run(args)),
         Command::Tree(args) => block_on(tree::run(args)),
         Command::Version(args) => block_on(version::run(args)),
+        Command::Worker(args) => worker::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,13 +22,6 @@ const RESERVE: Duration = Duration::from_secs(60);
 /// without a response, SQS delivers all messages again.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
 
-/// The delay of the first redelivery of a failed message. Each further delay is four times as long,
-/// up to the visibility timeout of the queue. After the fifth attempt the message goes to the
-/// dead-letter queue.
-const REDELIVERY: Duration = Duration::from_secs(15);
-/// The longest delay of a redelivery: the visibility timeout of the queue.
-const MAX_REDELIVERY: Duration = Duration::from_secs(720);
-
 /// Runs the step of each message. Messages whose step could not be started or did not end in time
 /// return to the queue.
 ///
@@ -72,8 +65,7 @@ pub async fn handle(
 fn delay(message: &SqsMessage) -> Duration {
     let received = message.attributes.get("ApproximateReceiveCount");
     let received = received.and_then(|count| count.parse::<u32>().ok());
-    let times = received.unwrap_or(1).saturating_sub(1).min(8);
-    (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY)
+    step::redelivery(received.unwrap_or(1))
 }
 
 /// The reason that a step did not end, so that its message returns to the queue.

@@ -211,6 +211,14 @@ impl OwnPorts {
         Ok(github.with_compute(self.compute.clone()))
     }
 
+    /// Returns all ports, with the repositories of all Git servers and without an identity on AWS.
+    fn with_repositories(self, hosts: Hosts) -> Result<Ports> {
+        let git = GitRouter::new()
+            .with(self.github(hosts)?)
+            .with(GitServers::new());
+        Ok(self.with_network(git, AwsLogins::new()))
+    }
+
     /// Returns all ports: these, and those that reach the network.
     fn with_network(self, git: GitRouter, aws: AwsLogins) -> Ports {
         let (clouds, buckets) = clouds(aws);
@@ -346,11 +354,7 @@ pub async fn function_ports_with_pull_requests(
 }
 
 fn directory_ports(directory: &Path, hosts: Hosts) -> Result<Ports> {
-    let own = OwnPorts::in_directory(directory)?;
-    let git = GitRouter::new()
-        .with(own.github(hosts)?)
-        .with(GitServers::new());
-    Ok(own.with_network(git, AwsLogins::new()))
+    OwnPorts::in_directory(directory)?.with_repositories(hosts)
 }
 
 /// The options of a process on one machine.
@@ -427,6 +431,26 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         git = git.with(LocalGit::new(options.git_repositories)?);
     }
     Ok((own.with_network(git, AwsLogins::new()), queue))
+}
+
+/// Returns the ports of a process that shares its bucket and its queue with others, which are not
+/// on AWS.
+///
+/// # Errors
+/// Fails if the URL of a GitHub API is not valid.
+pub fn shared_ports(
+    blobs: Arc<dyn Blobs>,
+    queue: Arc<dyn Queue>,
+    secrets: Arc<dyn SecretStore>,
+    hosts: Hosts,
+) -> Result<Ports> {
+    let own = OwnPorts {
+        blobs,
+        queue,
+        secrets,
+        compute: Arc::new(Threads::default()),
+    };
+    own.with_repositories(hosts)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! wires them.
 
 pub mod aws;
-mod blob_key;
 pub mod buckets;
 pub mod charts;
 mod cloud_http;

@@ -32,6 +32,19 @@ use std::time::Duration;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
+/// The delay of the first redelivery of a message that failed. Each further delay is four times as
+/// long. After the fifth attempt the message goes to the dead letters.
+const REDELIVERY: Duration = Duration::from_secs(15);
+/// The longest delay of a redelivery: the visibility timeout of the queue on AWS.
+const MAX_REDELIVERY: Duration = Duration::from_secs(720);
+
+/// Returns the delay of the redelivery of a message whose step did not end, after it was delivered
+/// this many times.
+pub fn redelivery(deliveries: u32) -> Duration {
+    let times = deliveries.saturating_sub(1).min(8);
+    (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY)
+}
+
 /// Revisions that are moved concurrently.
 const MOVED_CONCURRENTLY: usize = 16;
 

@@ -1,6 +1,7 @@
 //! The ports: what the core needs from outside, as traits with the core's own types. Adapters
 //! implement them; no signature has a type of an SDK.
 
+pub mod blob_key;
 mod blobs;
 mod buckets;
 mod charts;

@@ -31,15 +31,23 @@ use std::sync::Arc;
 /// The maximum size of a delivery in bytes: GitHub's limit of a payload is 25 MB.
 const MAX_DELIVERY: usize = 25 << 20;
 
+/// What the routes for all clients need.
 struct Site {
     state: Arc<ServerState>,
-    hub: String,
     limits: DeliveryLimits,
     room: BodyMemory,
-    dashboard: Arc<Dashboard>,
 }
 
 type SiteState = State<Arc<Site>>;
+
+/// What the routes for this machine need in addition.
+struct OwnSite {
+    site: Arc<Site>,
+    hub: String,
+    dashboard: Arc<Dashboard>,
+}
+
+type OwnSiteState = State<Arc<OwnSite>>;
 
 /// Returns the routes. Requests must carry a [`Caller`].
 pub(crate) fn router(
@@ -47,25 +55,68 @@ pub(crate) fn router(
     options: &ServerOptions,
     dashboard: Arc<Dashboard>,
 ) -> Router {
-    let site = Arc::new(Site {
-        state,
-        hub: options.hub.clone(),
-        limits: DeliveryLimits {
-            max_body: MAX_DELIVERY,
-            secret: options.secret_place,
-        },
-        room: BodyMemory::default(),
-        dashboard,
-    });
+    let site = Site::new(state, options.secret_place);
+    let own = Router::new()
+        .route("/api/objects", get(objects))
+        .route("/sweep", post(sweep))
+        .fallback(pages)
+        .with_state(Arc::new(OwnSite {
+            site: site.clone(),
+            hub: options.hub.clone(),
+            dashboard,
+        }));
+    public_routes(site).merge(own)
+}
+
+/// Returns the routes of a worker, which are all for all clients. `is_connected` returns whether it
+/// can receive messages. Requests must carry a [`Caller`].
+pub(crate) fn worker_router(
+    state: Arc<ServerState>,
+    secret_place: fn(&str) -> String,
+    is_connected: Arc<dyn Fn() -> bool + Send + Sync>,
+) -> Router {
+    let ready = move || {
+        let is_connected = is_connected();
+        async move {
+            match is_connected {
+                true => (StatusCode::OK, "ok\n"),
+                false => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "no server of NATS is connected\n",
+                ),
+            }
+        }
+    };
+    public_routes(Site::new(state, secret_place))
+        .route("/readyz", get(ready))
+        .fallback(async || {
+            let error = "driftless worker has no such path: it serves POST /webhook, POST /hook/..., \
+                         GET /healthz, GET /readyz and GET /metrics; the dashboard is one of driftless serve";
+            (StatusCode::NOT_FOUND, Json(json!({"error": error})))
+        })
+}
+
+/// Returns the routes for all clients.
+fn public_routes(site: Arc<Site>) -> Router {
     Router::new()
         .route("/webhook", post(webhook))
         .route("/hook/{digest}", post(webhook))
         .route("/healthz", get(async || "ok\n"))
         .route("/metrics", get(metrics))
-        .route("/api/objects", get(objects))
-        .route("/sweep", post(sweep))
-        .fallback(pages)
         .with_state(site)
+}
+
+impl Site {
+    fn new(state: Arc<ServerState>, secret: fn(&str) -> String) -> Arc<Self> {
+        Arc::new(Self {
+            state,
+            limits: DeliveryLimits {
+                max_body: MAX_DELIVERY,
+                secret,
+            },
+            room: BodyMemory::default(),
+        })
+    }
 }
 
 impl Site {
@@ -230,16 +281,16 @@ async fn metrics(State(site): SiteState) -> Response {
 }
 
 async fn objects(
-    State(site): SiteState,
+    State(own): OwnSiteState,
     Extension(caller): Extension<Caller>,
     parts: Parts,
 ) -> Response {
-    let answer = answer_local(&caller, &parts, list(&site)).await;
-    site.counted("/api/objects", answer)
+    let answer = answer_local(&caller, &parts, list(&own)).await;
+    own.site.counted("/api/objects", answer)
 }
 
-async fn list(site: &Site) -> Result<Value, HubError> {
-    let hub = hub::connect(&site.state.ports, &site.hub).await?;
+async fn list(own: &OwnSite) -> Result<Value, HubError> {
+    let hub = hub::connect(&own.site.state.ports, &own.hub).await?;
     let mut all = Vec::new();
     for kind in FluxKind::ALL {
         let mut objects = hub.list(kind).await?;
@@ -264,29 +315,27 @@ fn summary(object: &Object) -> Value {
 }
 
 async fn pages(
-    State(site): SiteState,
+    State(own): OwnSiteState,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let answer = site
-        .dashboard
-        .answer(&site.room, &caller, parts, body)
-        .await;
-    site.counted("/", answer)
+    let room = &own.site.room;
+    let answer = own.dashboard.answer(room, &caller, parts, body).await;
+    own.site.counted("/", answer)
 }
 
 async fn sweep(
-    State(site): SiteState,
+    State(own): OwnSiteState,
     Extension(caller): Extension<Caller>,
     parts: Parts,
 ) -> Response {
-    let swept = site.state.sweep().map_ok(|reports| {
+    let swept = own.site.state.sweep().map_ok(|reports| {
         let hubs: Vec<Value> = reports.iter().map(sweep_summary).collect();
         json!({"hubs": hubs})
     });
     let answer = answer_local(&caller, &parts, swept).await;
-    site.counted("/sweep", answer)
+    own.site.counted("/sweep", answer)
 }
 
 /// Returns the answer of a path that is only for requests from this machine.

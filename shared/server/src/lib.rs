@@ -5,6 +5,8 @@
 //! DataDirectory ─▶ ports ─▶ register ─▶ Server ─┬─ BackgroundTasks: workers, timer, watches
 //!                                               ├─ the deletion of unused artifacts
 //!                                               └─ routes: webhook, metrics, dashboard
+//! Nats ─▶ ports ──────────────────────▶ Worker ──┬─ receivers of steps and sweeps, timer
+//!                                               └─ routes: webhook, metrics
 //! ```
 //!
 //! The caller reads arguments and the environment, creates the ports, and prints.
@@ -25,6 +27,7 @@ mod server;
 mod signals;
 mod tasks;
 mod watches;
+mod worker;
 
 pub use dashboard::serve_dashboard;
 pub use data_directory::{DataDirectory, DataDirectoryError};
@@ -35,3 +38,4 @@ pub use registration::{RegisterError, Registered, register};
 pub use server::{Installation, Server, ServerError};
 pub use signals::{SignalError, StopSignals};
 pub use tasks::{BackgroundTasks, TaskOptions};
+pub use worker::{Worker, WorkerOptions};

@@ -8,7 +8,7 @@ use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
 use driftless_kernel::context::Outcome;
-use driftless_kernel::ports::{ErrorKind, PortError, Ports, Queue as _, Request, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Ports, Request, Result};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -32,15 +32,65 @@ pub(crate) const LAST_EXPORT: Duration = Duration::from_secs(2);
 pub(crate) struct ServerState {
     /// The ports of the process.
     pub(crate) ports: Ports,
-    /// The receiving end of the queue of `ports`.
-    pub(crate) queue: LocalQueue,
+    /// The queue of `ports`, for the number of its requests.
+    pub(crate) backlog: Box<dyn Backlog>,
     /// The counters of the process.
     pub(crate) metrics: Metrics,
+}
+
+/// A queue that knows how many requests it has.
+pub(crate) trait Backlog: Send + Sync {
+    /// Returns the number of requests that wait.
+    fn waiting(&self) -> BoxFuture<'_, Result<u64>>;
+}
+
+impl Backlog for LocalQueue {
+    fn waiting(&self) -> BoxFuture<'_, Result<u64>> {
+        let waiting = u64::try_from(LocalQueue::waiting(self)).unwrap_or(u64::MAX);
+        std::future::ready(Ok(waiting)).boxed()
+    }
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepResult {
+    /// The object needed no step.
+    Skipped,
+    /// The step did what was missing.
+    Done,
+    /// The step has written its failure into the object's status.
+    Failed,
+    /// The step ended with an error, and must be repeated.
+    Error,
+    /// The step panicked, and must be repeated.
+    Panic,
+    /// The step took too long, and must be repeated.
+    Timeout,
+}
+
+impl StepResult {
+    /// Returns the label of metrics.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Error => "error",
+            Self::Panic => "panic",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// Returns whether the message of the step must come again.
+    pub(crate) fn is_unfinished(self) -> bool {
+        matches!(self, Self::Error | Self::Panic | Self::Timeout)
+    }
 }
 
 /// The workers of a queue, and the timer that sweeps.
 pub struct BackgroundTasks {
     state: Arc<ServerState>,
+    queue: LocalQueue,
     workers: Vec<JoinHandle<()>>,
     timer: JoinHandle<()>,
     watches: Vec<JoinHandle<()>>,
@@ -68,7 +118,7 @@ impl BackgroundTasks {
         let metrics = Metrics::new(options.object_metrics);
         let state = Arc::new(ServerState {
             ports,
-            queue,
+            backlog: Box::new(queue.clone()),
             metrics,
         });
         let wanted = Arc::<Wanted>::default();
@@ -76,11 +126,12 @@ impl BackgroundTasks {
             |hub: &&str| watches::start(&state.ports, hub, wanted.clone(), options.drift_watch);
         Self {
             workers: (0..options.workers)
-                .map(|_| worker(state.clone()))
+                .map(|_| worker(state.clone(), queue.clone()))
                 .collect(),
             timer: timer(state.clone(), wanted.clone(), options.sweep_interval),
             watches: options.hubs.iter().map(watch).collect(),
             traces: tokio::spawn(trace::flush_in_background()),
+            queue,
             state,
         }
     }
@@ -95,7 +146,7 @@ impl BackgroundTasks {
         self.timer.abort();
         self.watches.iter().for_each(JoinHandle::abort);
         self.traces.abort();
-        self.state.queue.close();
+        self.queue.close();
         self.workers
     }
 
@@ -107,9 +158,9 @@ impl BackgroundTasks {
 }
 
 /// Starts a worker, which ends when the queue is closed.
-fn worker(state: Arc<ServerState>) -> JoinHandle<()> {
+fn worker(state: Arc<ServerState>, queue: LocalQueue) -> JoinHandle<()> {
     tokio::spawn(async move {
-        while let Some(work) = state.queue.next().await {
+        while let Some(work) = queue.next().await {
             state.work(work).await;
         }
     })
@@ -136,44 +187,50 @@ fn timer(state: Arc<ServerState>, wanted: Arc<Wanted>, interval: Duration) -> Jo
 }
 
 impl ServerState {
-    /// Runs one step. No error or panic of the step ends the worker.
+    /// Runs the step of a request of the queue in this process.
     async fn work(&self, work: Work) {
         let request = work.request();
-        let start = Instant::now();
-        let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
-        let result = match tokio::time::timeout(STEP_TIMEOUT, step).await {
-            Ok(Ok(Ok(Outcome {
-                is_skipped: true, ..
-            }))) => "skipped",
-            Ok(Ok(Ok(Outcome { failure: None, .. }))) => "done",
-            // The step has logged the failure and written it into the object's status.
-            Ok(Ok(Ok(Outcome {
-                failure: Some(_), ..
-            }))) => "failed",
-            Ok(Ok(Err(error))) => {
-                tracing::error!(object = %request.object, "step did not finish: {error}");
-                "error"
-            }
-            Ok(Err(_)) => {
-                tracing::error!(object = %request.object, "step panicked: this is a bug");
-                "panic"
-            }
-            Err(_) => {
-                tracing::error!(object = %request.object, "step took longer than {} s", STEP_TIMEOUT.as_secs());
-                "timeout"
-            }
-        };
-        self.metrics.step(request, result, start.elapsed());
+        if !self.step(request).await.is_unfinished() {
+            return;
+        }
         // Queue a new request: the message itself is already consumed.
         let again = Request {
             token: None,
             ..request.clone()
         };
-        if matches!(result, "error" | "panic" | "timeout")
-            && let Err(error) = self.queue.send(vec![(again, RETRY_DELAY)]).await
-        {
+        if let Err(error) = self.ports.queue.send(vec![(again, RETRY_DELAY)]).await {
             tracing::warn!(object = %request.object, "not queued again, the next sweep will find it: {error}");
         }
+    }
+
+    /// Runs one step, and counts it. No error or panic of the step ends the worker.
+    pub(crate) async fn step(&self, request: &Request) -> StepResult {
+        let start = Instant::now();
+        let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
+        let result = match tokio::time::timeout(STEP_TIMEOUT, step).await {
+            Ok(Ok(Ok(Outcome {
+                is_skipped: true, ..
+            }))) => StepResult::Skipped,
+            Ok(Ok(Ok(Outcome { failure: None, .. }))) => StepResult::Done,
+            // The step has logged the failure and written it into the object's status.
+            Ok(Ok(Ok(Outcome {
+                failure: Some(_), ..
+            }))) => StepResult::Failed,
+            Ok(Ok(Err(error))) => {
+                tracing::error!(object = %request.object, "step did not finish: {error}");
+                StepResult::Error
+            }
+            Ok(Err(_)) => {
+                tracing::error!(object = %request.object, "step panicked: this is a bug");
+                StepResult::Panic
+            }
+            Err(_) => {
+                tracing::error!(object = %request.object, "step took longer than {} s", STEP_TIMEOUT.as_secs());
+                StepResult::Timeout
+            }
+        };
+        self.metrics.step(request, result.as_str(), start.elapsed());
+        result
     }
 
     /// Creates the kubeconfigs of owners of Capsule's Tenants. A failure is logged, and retried at
@@ -200,7 +257,10 @@ impl ServerState {
             tracing::warn!("no metrics of objects: {}", failure.message);
             Vec::new()
         });
-        self.metrics.render(self.queue.waiting(), &known)
+        let waiting = self.backlog.waiting().await;
+        let waiting =
+            waiting.inspect_err(|error| tracing::warn!("no length of the queue: {error}"));
+        self.metrics.render(waiting.ok(), &known)
     }
 
     /// Sweeps every hub.

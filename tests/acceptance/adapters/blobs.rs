@@ -3,6 +3,7 @@ use driftless_adapters::aws::S3Blobs;
 use driftless_adapters::local::DirectoryBlobs;
 use driftless_kernel::ports::{BlobEntry, Blobs, ErrorKind, Precondition, PutOutcome, Version};
 use driftless_memory::MemoryBlobs;
+use driftless_nats::NatsBlobs;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -271,4 +272,92 @@ async fn in_s3() {
             .expect_err("no bucket");
         assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_nats() {
+    let nats = crate::nats("blobs").await;
+    let store: Store = Arc::new(NatsBlobs::new(&nats));
+    refuses(&store).await;
+    contract(store.clone()).await;
+    assert_eq!(store.url("a/b"), "nats://blobs-blobs/a/b");
+    large_blobs(&store).await;
+}
+
+/// Checks blobs that are larger than a message: their parts are replaced and deleted with them, and
+/// a reader sees one version or another.
+async fn large_blobs(store: &Store) {
+    let content = |byte: u8| Bytes::from(vec![byte; 3 << 20]);
+    let first = store.put("artifacts/large", content(1), Precondition::Absent);
+    let first = done(first.await.expect("write"));
+    let refused = store.put("artifacts/large", content(9), Precondition::Absent);
+    let refused = refused.await.expect("an answer");
+    assert_eq!(refused, PutOutcome::PreconditionFailed);
+    for range in [
+        0..4,
+        (512 << 10) - 2..(512 << 10) + 2,
+        (3 << 20) - 3..(4 << 20),
+    ] {
+        let part = store.get_range("artifacts/large", range.clone()).await;
+        let part = part.expect("read").expect("a part");
+        let end = range.end.min(3 << 20);
+        assert_eq!(part.len() as u64, end - range.start, "{range:?}");
+        assert!(part.iter().all(|byte| *byte == 1), "{range:?}");
+    }
+    let behind = store.get_range("artifacts/large", 3 << 20..4 << 20).await;
+    assert_eq!(behind.expect_err("no byte").kind, ErrorKind::Unreadable);
+    let listed = store.list("artifacts/").await.expect("list");
+    assert_eq!(
+        (listed[0].size, &listed[0].version),
+        (3 << 20, &Some(first.clone()))
+    );
+    assert_eq!(parts().await, 6);
+
+    // Readers meet each version while a writer replaces it.
+    let writer = {
+        let (store, mut version) = (store.clone(), first);
+        tokio::spawn(async move {
+            for byte in 2..6 {
+                let when = Precondition::Is(version);
+                let put = store.put("artifacts/large", content(byte), when).await;
+                version = done(put.expect("write"));
+            }
+            version
+        })
+    };
+    while !writer.is_finished() {
+        let (read, _) = store
+            .get("artifacts/large")
+            .await
+            .expect("read")
+            .expect("a blob");
+        assert_eq!(read.len(), 3 << 20);
+        assert!(
+            read.iter().all(|byte| *byte == read[0]),
+            "two versions in one"
+        );
+    }
+    let version = writer.await.expect("the writer");
+    assert_eq!(parts().await, 6);
+    done(write(store, "artifacts/large", "small", Precondition::Is(version)).await);
+    assert_eq!(parts().await, 0);
+    done(
+        store
+            .put("artifacts/large", content(1), Precondition::None)
+            .await
+            .expect("write"),
+    );
+    store.delete("artifacts/large").await.expect("delete");
+    assert_eq!(parts().await, 0);
+}
+
+/// Returns the number of stored parts of large blobs, as another client counts them.
+async fn parts() -> u64 {
+    let client = async_nats::connect(crate::nats_server().url()).await;
+    let context = async_nats::jetstream::new(client.expect("connect"));
+    let stream = context
+        .get_stream("blobs-chunks")
+        .await
+        .expect("the stream");
+    stream.cached_info().state.messages
 }

@@ -1,5 +1,5 @@
 //! The adapters against real components: one suite for each port over every implementation of it
-//! (what holds in memory holds in a directory and in AWS), GitHub with its failures, and API
+//! (what holds in memory holds in a directory, in AWS and on NATS), GitHub with its failures, and API
 //! servers: a real one and an embedded one.
 
 mod aws_logins;
@@ -16,6 +16,8 @@ mod queue;
 mod target;
 
 use driftless_harness::aws::MiniStack;
+use driftless_harness::nats::NatsServer;
+use driftless_nats::{Nats, NatsOptions};
 use std::sync::OnceLock;
 
 /// Returns the one MiniStack of this binary's tests.
@@ -26,4 +28,22 @@ fn ministack() -> &'static MiniStack {
 
 async fn settings() -> driftless_adapters::aws::Settings {
     driftless_adapters::aws::settings_at(&ministack().url(), "us-east-1", "test", "test").await
+}
+
+/// Returns the one server of NATS of this binary's tests.
+fn nats_server() -> &'static NatsServer {
+    static SERVER: OnceLock<NatsServer> = OnceLock::new();
+    SERVER.get_or_init(NatsServer::start)
+}
+
+/// Connects to an installation with streams of its own.
+async fn nats(prefix: &str) -> Nats {
+    let options = NatsOptions {
+        servers: vec![nats_server().url()],
+        credentials: None,
+        certificate_authority: None,
+        prefix: prefix.to_owned(),
+        replicas: 1,
+    };
+    driftless_nats::connect(&options).await.expect("connect")
 }

@@ -2,6 +2,7 @@ use driftless_adapters::aws::SqsQueue;
 use driftless_adapters::local::LocalQueue;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_kernel::ports::{Cause, ErrorKind, Queue, Request};
+use driftless_nats::{Deliveries, Delivery, NatsQueue, QueueName, Work};
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -223,4 +224,121 @@ async fn gives_back(queue: &SqsQueue, url: &str, isolated: bool) {
     crate::ministack()
         .aws()
         .must("sqs", "delete_message", handle);
+}
+
+struct OnNats {
+    queue: NatsQueue,
+    steps: Deliveries,
+}
+
+impl Taken for OnNats {
+    fn queue(&self) -> &dyn Queue {
+        &self.queue
+    }
+    async fn take(&self) -> Vec<Request> {
+        let mut taken = Vec::new();
+        while let Some(delivery) = received(&self.steps, Duration::from_millis(300)).await {
+            match delivery.work().expect("a message") {
+                Work::Step(request) => taken.push(*request),
+                Work::Sweep(hub) => panic!("a sweep of {hub}"),
+            }
+            delivery.done().await;
+        }
+        taken
+    }
+}
+
+/// Returns the next message, if it comes within this time.
+async fn received(deliveries: &Deliveries, time: Duration) -> Option<Delivery> {
+    let next = tokio::time::timeout(time, deliveries.next()).await;
+    next.ok()?.expect("an answer")
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_nats() {
+    let nats = crate::nats("queue").await;
+    let queue = NatsQueue::new(&nats, MINUTE);
+    let steps = Deliveries::new(&nats, QueueName::Steps);
+    contract(&OnNats {
+        queue: queue.clone(),
+        steps,
+    })
+    .await;
+    // The message of the contract with the longest delay.
+    assert_eq!(queue.waiting().await.expect("a number"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_nats_a_message_comes_again_until_it_is_done_or_dead() {
+    let nats = crate::nats("again").await;
+    let queue = NatsQueue::new(&nats, MINUTE);
+    let steps = Deliveries::new(&nats, QueueName::Steps);
+    let isolated = Deliveries::new(&nats, QueueName::Isolated);
+    let both = [false, true].map(|isolated| Request {
+        isolated,
+        ..request("back")
+    });
+    let sent = both.map(|request| (request, Duration::ZERO)).to_vec();
+    queue.send(sent).await.expect("sent");
+    // An isolated step has a queue of its own.
+    let apart = received(&isolated, MINUTE).await.expect("a message");
+    assert!(matches!(apart.work(), Ok(Work::Step(request)) if request.isolated));
+    apart.done().await;
+    for deliveries in 1..=5 {
+        let delivery = received(&steps, MINUTE).await.expect("a message");
+        assert_eq!(delivery.deliveries, deliveries);
+        let hidden = received(&steps, Duration::from_millis(200)).await;
+        assert!(hidden.is_none(), "the message is hidden");
+        if deliveries < 5 {
+            let start = Instant::now();
+            delivery.retry(Duration::from_millis(600)).await;
+            assert!(received(&steps, Duration::from_millis(300)).await.is_none());
+            assert!(start.elapsed() < Duration::from_secs(20));
+            continue;
+        }
+        delivery.bury("the step\nfailed").await.expect("buried");
+    }
+    assert_eq!(queue.waiting().await.expect("a number"), 0);
+    let client = async_nats::connect(crate::nats_server().url()).await;
+    let context = async_nats::jetstream::new(client.expect("connect"));
+    let dead = context.get_stream("again-dead").await.expect("the stream");
+    let message = dead
+        .get_last_raw_message_by_subject("again.dead.steps")
+        .await;
+    let message = message.expect("the dead message");
+    let reason = message
+        .headers
+        .get("Driftless-Reason")
+        .map(|reason| reason.as_str());
+    assert_eq!(reason, Some("the stepfailed"));
+    let buried: Request = serde_json::from_slice(&message.payload).expect("a request");
+    assert_eq!(buried, request("back"));
+}
+
+/// Checks that many workers queue one sweep of a hub in an interval.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_nats_a_hub_has_one_sweep_in_an_interval() {
+    let nats = crate::nats("sweeps").await;
+    let hour = Duration::from_secs(600);
+    let hubs = ["staging".to_owned(), "eu/production".to_owned()];
+    for _ in 0..3 {
+        let worker = NatsQueue::new(&nats, hour);
+        assert!(worker.sweep(&hubs).await.expect("sent"));
+    }
+    let sweeps = Deliveries::new(&nats, QueueName::Sweeps);
+    let mut swept = Vec::new();
+    while let Some(delivery) = received(&sweeps, Duration::from_millis(300)).await {
+        match delivery.work().expect("a message") {
+            Work::Sweep(hub) => swept.push(hub),
+            Work::Step(request) => panic!("{request:?}"),
+        }
+        delivery.done().await;
+    }
+    swept.sort();
+    // At the end of an interval there may be another one.
+    assert!([2, 4].contains(&swept.len()), "{swept:?}");
+    swept.dedup();
+    assert_eq!(swept, ["eu/production", "staging"]);
 }

@@ -13,3 +13,4 @@ mod multi_tenancy;
 mod plan_live;
 mod serve_watches;
 mod terminal;
+mod two_workers;

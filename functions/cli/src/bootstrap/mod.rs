@@ -1,15 +1,17 @@
-//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS, and sets up its fleet
-//! repository.
+//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS or on NATS JetStream, and
+//! sets up its fleet repository.
 
 mod flux_flags;
 mod git;
 mod github;
 mod hosted;
+mod on_nats;
 mod restore;
 mod steps;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
+use crate::nats::NatsFlags;
 use crate::root::{self, RootFlags, follow, install};
 use crate::term;
 use clap::Subcommand;
@@ -18,13 +20,17 @@ use driftless_adapters::config::{self, Config};
 use driftless_flux::Invalid;
 use driftless_kernel::functions;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
+use driftless_kernel::ports::{Ports, Secret};
 use driftless_kernel::repository::{self, Grant};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
   driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub that already has its sources
   driftless bootstrap github --owner acme --repository fleet --path clusters/staging
   driftless bootstrap git --url ssh://git@git.example.com/fleet --path clusters/staging
+  driftless bootstrap --nats nats://127.0.0.1:4222 --secrets secrets --name staging \\
+    --repository acme/fleet --path clusters/staging    # a hub for driftless worker
 
 Environment:
   DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL  outputs of the stack in infra/template.yaml
@@ -34,9 +40,10 @@ Environment:
 The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, s3:ListBucket and s3:GetObject on versions/*, and secretsmanager:GetSecretValue, PutSecretValue \
 and CreateSecret on PREFIXhubs/*. --secret-manager of add-remote needs the last two on PREFIXremotes/*.
 
-The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME, with a copy of the hub's settings for `driftless bootstrap restore`. It must not need a program: use a token or a certificate.";
+The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME, with a copy of the hub's settings for `driftless bootstrap restore`; with --nats, \
+into the file hubs/NAME of --secrets, and nothing on AWS is read. It must not need a program: use a token or a certificate.";
 
-/// Register a hub with an installation on AWS, and install what it lacks
+/// Register a hub with an installation on AWS or NATS JetStream, and install what it lacks
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
@@ -55,6 +62,11 @@ pub struct Args {
     repository: Option<String>,
     #[command(flatten)]
     root: RootFlags,
+    #[command(flatten)]
+    nats: NatsFlags,
+    /// The directory with the secrets of driftless worker, for an installation on NATS
+    #[arg(long, value_name = "DIR", requires = "nats")]
+    secrets: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -214,17 +226,29 @@ impl Args {
     async fn register(self, name: &str) -> Result<(), Error> {
         let is_directory = |url: &String| repository::directory(url).is_some();
         if self.repository.as_ref().is_some_and(is_directory) {
-            return Err(Error::usage(
-                "--repository: the functions on AWS cannot read a local directory",
-            )
+            let readers = match self.nats.is_given() {
+                true => "workers",
+                false => "the functions on AWS",
+            };
+            return Err(Error::usage(format!(
+                "--repository: {readers} cannot read a local directory"
+            ))
             .next("give OWNER/NAME, or use driftless serve"));
         }
         let mut settings = self.rules.settings(name, None);
         if let Some(url) = &self.repository {
             settings.set_root(&self.root.name, url);
         }
-        let installation = Installation::from_env()?;
-        let hub = installation.register(&self.connection, &settings).await?;
+        let hub = match self.nats.is_given() {
+            true => {
+                let installation = on_nats::Installation::new(&self.nats, self.secrets.as_deref())?;
+                installation.register(&self.connection, &settings).await?
+            }
+            false => {
+                let installation = Installation::from_env()?;
+                installation.register(&self.connection, &settings).await?
+            }
+        };
         if let Some(url) = self.repository {
             let root = self.root.root(url);
             follow(hub.cluster.as_ref(), &root, root::OTHER_ROOT).await?;
@@ -279,18 +303,32 @@ impl Installation {
                 "set DRIFTLESS_BUCKET and DRIFTLESS_QUEUE_URL to the outputs of that stack",
             ));
         }
-        let settings = hub::with_registered_roots(&ports, settings).await?;
-        let secret = hub::with_settings(&kubeconfig, &settings);
-        let secret = secret.map_err(|error| Error::new(error.to_string()))?;
-        let secrets = self.secrets().await;
-        secrets.store(&format!("hubs/{name}"), &secret).await?;
-        if hub::register(&ports, &settings).await? == RegistrationResult::Restored {
-            term::failure(&format!(
-                "hub {name}: the registration was damaged, and now has the settings of this command's flags"
-            ));
-        }
-        let hub = hub::connect(&ports, name).await?;
-        install(&hub, &ports).await?;
-        Ok(hub)
+        let store = async |secret: Secret| {
+            let secrets = self.secrets().await;
+            Ok(secrets.store(&format!("hubs/{name}"), &secret).await?)
+        };
+        register(&ports, settings, &kubeconfig, store).await
     }
+}
+
+/// Stores the kubeconfig of a hub with a copy of its settings by `store`, registers the hub and
+/// installs what it lacks.
+async fn register(
+    ports: &Ports,
+    settings: &Settings,
+    kubeconfig: &[u8],
+    store: impl AsyncFnOnce(Secret) -> Result<(), Error>,
+) -> Result<Hub, Error> {
+    let name = &settings.name;
+    let settings = hub::with_registered_roots(ports, settings).await?;
+    let secret = hub::with_settings(kubeconfig, &settings);
+    store(secret.map_err(|error| Error::new(error.to_string()))?).await?;
+    if hub::register(ports, &settings).await? == RegistrationResult::Restored {
+        term::failure(&format!(
+            "hub {name}: the registration was damaged, and now has the settings of this command's flags"
+        ));
+    }
+    let hub = hub::connect(ports, name).await?;
+    install(&hub, ports).await?;
+    Ok(hub)
 }

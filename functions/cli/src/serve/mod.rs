@@ -1,7 +1,7 @@
 //! `driftless serve`: a whole installation in one process.
 
 pub mod log;
-mod startup;
+pub mod startup;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;

@@ -106,7 +106,7 @@ fn options(
         None => Hosts::default(),
     };
     Ok(LocalOptions {
-        given_secrets: secrets(args, kubeconfig)?,
+        given_secrets: secrets(Some((&args.name, kubeconfig)), args.repository.as_deref())?,
         git_repositories: directory.into_iter().collect(),
         hosts,
         ..LocalOptions::new(data)
@@ -150,11 +150,16 @@ fn host(url: &str) -> &str {
         .unwrap_or("github.com")
 }
 
-/// Returns the secrets of the process, from its environment.
-fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>, Error> {
+/// Returns the secrets of the process, from its environment: that of a hub with its name and
+/// kubeconfig, and the login for the host of a repository, which is GitHub's if there is none.
+pub fn secrets(
+    hub: Option<(&str, Vec<u8>)>,
+    repository: Option<&str>,
+) -> Result<BTreeMap<String, Secret>, Error> {
     let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
-    let mut secrets = BTreeMap::from([(format!("hubs/{}", args.name), Secret::new(kubeconfig))]);
-    let github = match host(args.repository.as_deref().unwrap_or_default()) {
+    let hub = hub.map(|(name, kubeconfig)| (format!("hubs/{name}"), Secret::new(kubeconfig)));
+    let mut secrets: BTreeMap<String, Secret> = hub.into_iter().collect();
+    let github = match host(repository.unwrap_or_default()) {
         "github.com" => "github".to_owned(),
         host => format!("github/{}", host.replace(':', "_")),
     };

@@ -20,7 +20,7 @@ pub fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 39] = [
+    let commands: [&[&str]; 40] = [
         &["app"],
         &["audit"],
         &["completion"],
@@ -40,6 +40,7 @@ fn help_of_every_command_of_a_hub() {
         &["tree"],
         &["tree", "kustomization"],
         &["version"],
+        &["worker"],
         &["bootstrap"],
         &["bootstrap", "github"],
         &["check"],

@@ -58,6 +58,47 @@ fn wrong_usage_is_2() {
             &["serve", "--sigstore-root", "missing.json"],
             "No such file",
         ),
+        (&["worker", "--secrets", "."], "--nats is required"),
+        (
+            &["worker", "--secrets", "missing", "--nats", "nats://n:4222"],
+            "--secrets: missing is not a directory",
+        ),
+        (
+            &["worker", "--secrets", ".", "--nats", "http://n:4222"],
+            "expected nats://HOST:PORT",
+        ),
+        (
+            &[
+                "worker",
+                "--nats",
+                "nats://n",
+                "--nats-prefix",
+                "a.b",
+                "--secrets",
+                ".",
+            ],
+            "expected 1 to 32 letters",
+        ),
+        (
+            &[
+                "worker",
+                "--secrets",
+                ".",
+                "--nats",
+                "nats://n",
+                "--sweep-interval",
+                "1h",
+            ],
+            "--sweep-interval: expected 1s to 10m",
+        ),
+        (
+            &["bootstrap", "--name", "a", "--nats", "nats://n:4222"],
+            "--nats needs --secrets",
+        ),
+        (
+            &["bootstrap", "--name", "a", "--secrets", "."],
+            "--nats <URL>",
+        ),
     ] {
         run(args).refused(2, &[words]);
     }
@@ -77,6 +118,20 @@ fn no_kubeconfig() {
     }
     let missing = run(&["get", "all", "--kubeconfig", "missing.yaml"]);
     missing.refused(2, &["--kubeconfig: missing.yaml does not exist", "Next:"]);
+}
+
+#[test]
+fn a_server_of_nats_that_does_not_answer_is_named_without_its_login() {
+    let args = [
+        "worker",
+        "--secrets",
+        ".",
+        "--nats",
+        "nats://me:hidden@127.0.0.1:1",
+    ];
+    let done = run(&args);
+    done.refused(1, &["connect to NATS", "Next:", "that a server runs there"]);
+    assert!(!done.err.contains("hidden"), "{}", done.err);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The blob store on S3.
 
 use super::error::{status_and_code, to_error};
-use crate::blob_key;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
@@ -11,7 +10,7 @@ use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 use driftless_kernel::ports::{
-    BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version, blob_key,
 };
 use std::ops::Range;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! Different keys get different files, also on a file system that ignores case; a key can be a
 //! parent of another one (`a` and `a/b`); and no key leads out of the directory.
 
-use driftless_kernel::ports::Result;
+use driftless_kernel::ports::{Result, blob_key};
 use std::path::{Path, PathBuf};
 
 /// The extension of the files of blobs; no directory has it.
@@ -17,7 +17,7 @@ const NAME_LENGTH: usize = 200;
 /// # Errors
 /// Fails if the key or a part of it is empty, or if it is longer than 1,024 bytes.
 pub fn file_of(key: &str) -> Result<PathBuf> {
-    crate::blob_key::check(key)?;
+    blob_key::check(key)?;
     let mut file = PathBuf::new();
     let mut parts = key.split('/').peekable();
     while let Some(part) = parts.next() {

@@ -197,18 +197,21 @@ impl Metrics {
         self.sweeps.get_or_create_owned(&labels).inc();
     }
 
-    /// Renders all metrics for `GET /metrics`. `known` are the Flux objects of each hub: objects
+    /// Renders all metrics for `GET /metrics`. `waiting` is the number of requests in the queue, if
+    /// it is known: the metric keeps its value otherwise. `known` are the Flux objects of each hub: objects
     /// that are not among them have been deleted, and lose their metrics.
     ///
     /// # Errors
     /// A metric cannot be formatted.
     pub(crate) fn render(
         &self,
-        queue: usize,
+        waiting: Option<u64>,
         known: &[(String, ObjectRef, Object)],
     ) -> Result<String, std::fmt::Error> {
         let registry = lock(&self.registry);
-        self.queue.set(i64::try_from(queue).unwrap_or(i64::MAX));
+        if let Some(waiting) = waiting {
+            self.queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        }
         if let Some(objects) = &self.objects {
             objects.keep(known);
         }
@@ -296,7 +299,7 @@ mod tests {
         metrics.request("/webhook", 202);
         metrics.sweep("done");
         metrics.count_refused_connection("replaced");
-        let text = metrics.render(3, &[]).unwrap();
+        let text = metrics.render(Some(3), &[]).unwrap();
         check(
             &text,
             &[
@@ -319,9 +322,9 @@ mod tests {
         step(&metrics, "web", "done", 500);
         step(&metrics, "deleted", "done", 500);
         step(&metrics, "web", "skipped", 500);
-        let before = metrics.render(0, &[]).unwrap();
+        let before = metrics.render(Some(0), &[]).unwrap();
         assert!(before.contains("name=\"deleted\""), "{before}");
-        let text = metrics.render(0, &[listed("web")]).unwrap();
+        let text = metrics.render(Some(0), &[listed("web")]).unwrap();
         let object = "kind=\"Kustomization\",name=\"web\",namespace=\"apps\",hub=\"default\"";
         check(
             &text,

@@ -317,6 +317,16 @@ pub static PROMQL: Tool = Tool {
     },
 };
 
+/// The server of NATS, with JetStream.
+pub static NATS_SERVER: Tool = Tool {
+    name: "nats-server",
+    version: "2.15.2",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoInstall {
+        package: "github.com/nats-io/nats-server/v2",
+    },
+};
+
 /// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
 /// functions as local processes.
 pub static MINISTACK: Tool = Tool {
@@ -485,12 +495,13 @@ pub static SHELLCHECK: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 33] = [
+pub static ALL: [&Tool; 34] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
     &KUBECTL,
     &MINISTACK,
+    &NATS_SERVER,
     &SAM,
     &CARGO_LAMBDA,
     &KUSTOMIZE,

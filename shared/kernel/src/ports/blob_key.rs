@@ -1,6 +1,6 @@
 //! Validates the keys of blobs, for every store.
 
-use driftless_kernel::ports::{ErrorKind, PortError, Result};
+use super::{ErrorKind, PortError, Result};
 
 /// The longest key in bytes: S3's limit.
 const MAX_LENGTH: usize = 1024;

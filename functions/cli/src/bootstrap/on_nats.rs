@@ -1,0 +1,99 @@
+//! The registration of a hub with an installation on NATS JetStream.
+
+use crate::error::Error;
+use crate::hub::{Connection, access, load};
+use crate::nats::NatsFlags;
+use driftless_adapters::config::shared_ports;
+use driftless_adapters::git::Hosts;
+use driftless_adapters::local::LocalSecrets;
+use driftless_kernel::hub::{Hub, Settings};
+use driftless_kernel::ports::{Secret, SecretStore as _};
+use driftless_nats::{NatsBlobs, NatsQueue};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An installation on NATS: its servers, and the directory with the secrets of its workers.
+pub struct Installation<'a> {
+    flags: &'a NatsFlags,
+    secrets: &'a Path,
+}
+
+impl<'a> Installation<'a> {
+    /// Checks the flags.
+    ///
+    /// # Errors
+    /// There is no directory for the kubeconfig.
+    pub fn new(flags: &'a NatsFlags, secrets: Option<&'a Path>) -> Result<Self, Error> {
+        let secrets = secrets.ok_or_else(|| {
+            Error::usage("--nats needs --secrets")
+                .next("give the directory whose files the workers have as secrets: --secrets DIR")
+        })?;
+        Ok(Self { flags, secrets })
+    }
+
+    /// Stores the kubeconfig, registers the hub and installs what it lacks.
+    ///
+    /// # Errors
+    /// Fails with the errors of NATS, the directory and the cluster, and if the settings need what
+    /// workers do not do.
+    pub async fn register(
+        &self,
+        connection: &Connection,
+        settings: &Settings,
+    ) -> Result<Hub, Error> {
+        if settings.capsule_proxy.is_some() {
+            let reason = "workers on NATS create no kubeconfigs for owners of Capsule's Tenants";
+            return Err(Error::unsupported("--capsule-proxy with --nats", reason));
+        }
+        let kubeconfig = load(
+            connection.kubeconfig.as_deref(),
+            connection.context.as_deref(),
+        )?;
+        // Check first, so that a kubeconfig that the workers cannot use is not stored.
+        access(&kubeconfig)?;
+        let secrets = LocalSecrets::new(BTreeMap::new(), Some(self.secrets.to_owned()));
+        let secret = format!("hubs/{}", settings.name);
+        // Fails if the name is not that of a file.
+        secrets.secret(&secret).await?;
+        let nats = self.flags.connect().await?;
+        let file = self.secrets.join(secret);
+        let ports = shared_ports(
+            Arc::new(NatsBlobs::new(&nats)),
+            // A registration queues nothing.
+            Arc::new(NatsQueue::new(&nats, Duration::from_secs(60))),
+            Arc::new(secrets),
+            Hosts::default(),
+        )?;
+        let store = async |secret: Secret| {
+            store(&file, secret.expose()).map_err(|error| {
+                Error::caused_by(error).context(format!("--secrets: write {}", file.display()))
+            })
+        };
+        super::register(&ports, settings, &kubeconfig, store).await
+    }
+}
+
+/// Writes a secret to a file that only its user can read.
+fn store(file: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let new = file.with_added_extension("new");
+    let mut options = OpenOptions::new();
+    let mut written = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    written.write_all(content)?;
+    written.sync_all()?;
+    fs::rename(&new, file)
+}
