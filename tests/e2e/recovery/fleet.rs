@@ -316,6 +316,8 @@ spec:
         let push = [deployment("web:2"), Change::remove("apps/extra.yaml")];
         assert_eq!(self.world.push(FLEET, &push)[0].status, Some(202));
         self.world.settle();
+        let (status, _, message) = ready(hub, "Kustomization", SPACE, "apps");
+        assert_eq!(status, "True", "{message}");
         let image = "/spec/template/spec/containers/0/image";
         assert_eq!(hub.get(DEPLOYMENT).pointer(image), Some(&json!("web:2")));
         assert_eq!(hub.find(EXTRA), None, "the deleted object is pruned");

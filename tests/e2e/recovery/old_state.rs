@@ -9,7 +9,6 @@ use super::fleet::{COMMENT, Fleet, PLANNED, PULL_REQUEST, RECEIVER_TOKEN, SPACE}
 use bytes::Bytes;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_harness::github::sign;
-use driftless_harness::tools;
 use driftless_kernel::context::events::pending;
 use driftless_kernel::ports::{Cause, PlanRequest, PushedCommit, Request, SweepRequest};
 use driftless_kernel::{document, functions, hub, journal, schedule};
@@ -23,9 +22,14 @@ use std::path::{Path, PathBuf};
 
 type Bucket = BTreeMap<String, Bytes>;
 
+/// The directory of all tests.
+fn tests() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
 /// The directory of the releases.
 fn releases() -> PathBuf {
-    tools::tests().join("corpus/state")
+    tests().join("corpus/state")
 }
 
 fn read(file: &Path) -> String {
@@ -35,7 +39,7 @@ fn read(file: &Path) -> String {
 /// Returns the directory of the next release: that of the version of the workspace, until the
 /// changelog has it.
 fn next_release() -> PathBuf {
-    let changelog = read(&tools::tests().join("../CHANGELOG.md"));
+    let changelog = read(&tests().join("../CHANGELOG.md"));
     let version = env!("CARGO_PKG_VERSION");
     match changelog.contains(&format!("\n## {version} ")) {
         true => releases().join("unreleased"),
@@ -199,7 +203,7 @@ fn shapes(bucket: &Bucket) -> BTreeSet<String> {
 /// Returns the prefixes of all keys, from the template's lifecycle rules and the state that has
 /// none.
 fn prefixes() -> BTreeSet<String> {
-    let template = read(&tools::tests().join("../infra/template.yaml"));
+    let template = read(&tests().join("../infra/template.yaml"));
     let rule = Regex::new(r"(?m)^ +Prefix: ([a-z]+)/$").expect("an expression");
     let found = rule.captures_iter(&template);
     let found = found.map(|one| one[1].to_owned());
@@ -307,6 +311,12 @@ fn each_record_is_used(name: &str, fleet: &Fleet, old: &Bucket) {
         world.block_on(sent).expect("the bucket"),
         "{name}: notifications/"
     );
+    let plan = record::take(&world.ports, PLANNED, PULL_REQUEST, "new");
+    let comment = match world.block_on(plan).expect("the bucket") {
+        Lease::Held(held) => held.comment(),
+        Lease::Busy => None,
+    };
+    assert_eq!(comment, Some(COMMENT), "{name}: plans/");
     let receiver = world
         .cluster("hub")
         .get(&path("Receiver", SPACE, "receiver"));
@@ -360,12 +370,15 @@ fn the_corpus_has_what_is_written() {
     let now = messages();
     let now: Vec<&str> = now.iter().map(|(_, body)| body.as_str()).collect();
     assert_eq!(now, bodies, "{next}");
-    for document in known.values().filter(|bytes| bytes.starts_with(b"{")) {
-        let document: Value = serde_json::from_slice(document).expect("JSON");
-        assert_eq!(document["format"], document::FORMAT, "{document}");
+    for (key, bytes) in &known {
+        // The content of artifacts is not driftless's own.
+        if bytes.starts_with(b"{") && !key.starts_with("artifacts/") {
+            let document: Value = serde_json::from_slice(bytes).expect("JSON");
+            assert_eq!(document["format"], document::FORMAT, "{key}");
+        }
     }
     // The types that the queue carries.
-    let ports = tools::tests().join("../shared/kernel/src");
+    let ports = tests().join("../shared/kernel/src");
     let sources = ["ports.rs", "ports/pull_requests.rs"].map(|file| read(&ports.join(file)));
     let declared = Regex::new(
         r"derive\([^)]*Deserialize\)\]\s(?:#\[serde[^\]]*\]\s)?pub struct (\w*Request) ",

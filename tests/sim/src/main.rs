@@ -60,8 +60,8 @@ struct Arguments {
     #[arg(long, requires = "scale", default_value_t = 20)]
     objects: usize,
     /// Hours that a cluster of --scale is dark
-    #[arg(long, requires = "scale", default_value_t = 72)]
-    dark_hours: u64,
+    #[arg(long, requires = "scale", default_value_t = 72.0)]
+    dark_hours: f64,
     /// Print --cost or --scale as JSON
     #[arg(long, requires = "table")]
     json: bool,
@@ -174,7 +174,7 @@ fn tables(arguments: &Arguments) {
         Scale::measure(Size {
             clusters: clusters as usize,
             objects: arguments.objects,
-            dark: Duration::from_secs(arguments.dark_hours * 3600),
+            dark: Duration::from_secs_f64(arguments.dark_hours * 3600.0),
         })
     });
     let fleets = scale.as_ref().filter(|_| arguments.cost);

@@ -14,14 +14,16 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The number of invocations of the reconcile function at a time: the default of
+/// The number of invocations of the reconcile function at a time: a fifth of the default of
 /// infra/template.yaml (`Concurrency`).
 const CONCURRENCY: usize = 20;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The names of the events that the costs of a month consist of.
+/// The push of a change of every object.
 pub const PUSH_ALL: &str = "push of all objects";
+/// The push of a change of one object of one cluster.
 pub const PUSH_ONE: &str = "push of one object";
+/// The time in which one cluster does not answer, and the others are at rest.
 pub const DARK: &str = "one cluster dark";
 
 /// A fleet with one Kustomization for each remote cluster.

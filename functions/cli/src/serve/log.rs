@@ -10,8 +10,9 @@ use tracing_subscriber::EnvFilter;
 /// The environment variable with the levels, such as `info` or `driftless=debug`.
 const LEVELS: &str = "DRIFTLESS_LOG";
 /// The default levels. The logs of kube_client and kube_runtime are off: they log each failure
-/// without the server's name, and the caller logs the same failure with the object.
-const DEFAULT: &str = "info,kube_client=off,kube_runtime=off";
+/// without the server's name, and the caller logs the same failure with the object. Those of
+/// async_nats are off, because the connection's events are logged by driftless_nats.
+const DEFAULT: &str = "info,kube_client=off,kube_runtime=off,async_nats=off";
 
 /// The format of the log.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

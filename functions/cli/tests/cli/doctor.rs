@@ -84,7 +84,7 @@ impl Stub {
             objects.insert(key, body);
             return (StatusCode::OK, String::new());
         }
-        if let (Method::GET, Some(found)) = (method, objects.get(&key)) {
+        if let (true, Some(found)) = (*method == Method::GET, objects.get(&key)) {
             return (StatusCode::OK, String::from_utf8_lossy(found).into_owned());
         }
         let mut probe = self.probe.lock().expect("the lock");

@@ -86,16 +86,19 @@ impl SecretsManager {
             .key(FilterNameStringType::Name)
             .values(&prefix)
             .build();
-        let pages = self.client.list_secrets().filters(filter).into_paginator();
-        let mut pages = pages.items().send();
+        let request = self.client.list_secrets().filters(filter);
+        let mut pages = request.into_paginator().send();
         let mut names = Vec::new();
-        while let Some(secret) = pages.next().await {
-            let secret = secret
-                .map_err(|error| to_error(&format!("list the secrets '{prefix}*'"), &error))?;
+        while let Some(page) = pages.next().await {
+            let page =
+                page.map_err(|error| to_error(&format!("list the secrets '{prefix}*'"), &error))?;
             // The service compares without case.
-            let name = secret.name.as_deref();
-            let name = name.and_then(|name| name.strip_prefix(&prefix));
-            names.extend(name.map(str::to_owned));
+            let found = page.secret_list.unwrap_or_default().into_iter();
+            let found = found.filter_map(|secret| {
+                let name = secret.name?;
+                name.strip_prefix(&prefix).map(str::to_owned)
+            });
+            names.extend(found);
         }
         names.sort();
         Ok(names)

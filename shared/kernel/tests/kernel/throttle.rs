@@ -194,7 +194,7 @@ fn a_wait_holds_for_all_processes() {
         .unwrap()
         .unwrap();
     let record = String::from_utf8(record.to_vec()).unwrap();
-    assert!(record.starts_with("{\"until\":"), "{record}");
+    assert!(record.starts_with(r#"{"format":1,"until":"#), "{record}");
     assert!(!keys[0].contains("ann") && !record.contains("ghp"));
 }
 
