@@ -117,7 +117,10 @@ impl Stub {
                 );
                 (StatusCode::OK, list)
             }
-            _ => (StatusCode::NOT_FOUND, String::new()),
+            _ => (
+                StatusCode::NOT_FOUND,
+                "<Error><Code>NoSuchKey</Code></Error>".to_owned(),
+            ),
         }
     }
 }
