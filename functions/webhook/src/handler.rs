@@ -2,7 +2,7 @@
 //! reference.
 
 use driftless_adapters::embedded_metrics::{MetricsLine, Unit, count, millis};
-use driftless_adapters::{lambda, trace};
+use driftless_adapters::trace;
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
 use driftless_kernel::ports::Ports;
 use lambda_http::{Body, Error, Request, Response};
@@ -38,7 +38,7 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     metrics(status, queued, now.saturating_sub(start)).write(now);
     // Strangers can send deliveries that are refused: their spans wait for the next one.
     if status < 400 {
-        trace::flush(lambda::EXPORT_LIMIT).await;
+        trace::flush(trace::EXPORT_LIMIT).await;
     }
     let response = Response::builder()
         .status(status)

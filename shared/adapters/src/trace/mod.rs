@@ -8,6 +8,8 @@
 
 mod export;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use export::read_headers_from;
 pub use export::{Config, ConfigError, Exported, flush, flush_in_background, start};
@@ -19,9 +21,13 @@ use opentelemetry::trace::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+/// The time that a function waits for the export of its spans at the end of an invocation.
+pub const EXPORT_LIMIT: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
     static CURRENT: Work;
@@ -81,6 +87,13 @@ pub async fn timer<T>(name: &'static str, hub: &str, work: impl Future<Output = 
     let hub = (!hub.is_empty()).then_some(hub);
     let span = tracing::error_span!("timer", otel.name = name, chain = Empty, hub);
     run(span, None, None, work).await
+}
+
+/// Runs an invocation of a function as [`timer`] does, and exports its spans.
+pub async fn invocation<T>(function: &'static str, work: impl Future<Output = T>) -> T {
+    let done = timer(function, "", work).await;
+    flush(EXPORT_LIMIT).await;
+    done
 }
 
 /// Returns the number of requests to API servers that the current work has sent.
