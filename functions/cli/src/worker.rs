@@ -89,7 +89,7 @@ pub fn run(args: Args) -> Result<(), Error> {
                 .next("create it, or register a hub with driftless bootstrap --nats, which does"),
         );
     }
-    log::start(args.log_format)?;
+    log::start("worker", args.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -120,7 +120,7 @@ async fn work(args: Args) -> Result<(), Error> {
         hosts,
     )?;
     let hubs = hub::names(&ports).await?;
-    functions::register(ports.blobs.as_ref(), "worker").await?;
+    functions::register(ports.blobs.as_ref(), "worker", None).await?;
     let mut signals = StopSignals::new()?;
     announce(&args, address, &hubs);
     warn_of_missing_secrets(&ports, &hubs).await;

@@ -6,6 +6,7 @@ mod handler;
 mod logged_in_tests;
 mod web;
 
+use driftless_adapters::trace;
 use lambda_http::{Error, run, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
@@ -17,5 +18,8 @@ async fn main() -> Result<(), Error> {
     let settings = config::read(&ports, &variable).await;
     let settings = settings.map_err(|error| error.to_string())?;
     let function = handler::Function::new(ports, settings).map_err(|error| error.to_string())?;
-    run(service_fn(|request| function.handle(request))).await
+    run(service_fn(|request| {
+        trace::invocation("dashboard", function.handle(request))
+    }))
+    .await
 }

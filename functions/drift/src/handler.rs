@@ -3,7 +3,7 @@
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_adapters::embedded_metrics::{MetricsLine, Unit, count, millis};
-use driftless_adapters::{lambda, trace};
+use driftless_adapters::trace;
 use driftless_core::sweep::{self, Report, SweepStart};
 use driftless_kernel::ports::{Cause, Ports, SweepRequest};
 use lambda_runtime::{Error, LambdaEvent};
@@ -34,13 +34,13 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, E
             };
             trace::timer("sweep", &hub, sweep).await;
         }
-        trace::flush(lambda::EXPORT_LIMIT).await;
+        trace::flush(trace::EXPORT_LIMIT).await;
         // No message returns to the queue.
         return Ok(serde_json::to_value(SqsBatchResponse::default())?);
     }
     // The timer's event has no content that is used.
     let start = trace::timer("sweep", "", sweep::start(ports)).await;
-    trace::flush(lambda::EXPORT_LIMIT).await;
+    trace::flush(trace::EXPORT_LIMIT).await;
     match start? {
         SweepStart::Swept(reports) => {
             reports.iter().for_each(log);

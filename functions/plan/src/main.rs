@@ -1,5 +1,6 @@
 //! The plan function: comments on pull requests what their change would do in the clusters.
 
+use driftless_adapters::trace;
 use lambda_runtime::{Error, run, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
@@ -8,5 +9,8 @@ async fn main() -> Result<(), Error> {
     let (ports, pull_requests) =
         driftless_adapters::config::function_ports_with_pull_requests("plan").await?;
     let function = plan::Function::new(ports, pull_requests);
-    run(service_fn(|event| function.handle(event))).await
+    run(service_fn(|event| {
+        trace::invocation("plan", function.handle(event))
+    }))
+    .await
 }

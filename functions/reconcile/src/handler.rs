@@ -55,7 +55,7 @@ pub async fn handle(
         .collect()
         .await;
     let left = lambda::time_left(deadline, ports.clock.now());
-    trace::flush(lambda::EXPORT_LIMIT.min(left / 2)).await;
+    trace::flush(trace::EXPORT_LIMIT.min(left / 2)).await;
     let mut response = SqsBatchResponse::default();
     response.batch_item_failures = failures.into_iter().flatten().collect();
     Ok(response)

@@ -2,7 +2,7 @@
 //! reference.
 
 use driftless_adapters::embedded_metrics::{MetricsLine, Unit, count, millis};
-use driftless_adapters::{lambda, trace};
+use driftless_adapters::trace;
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
 use driftless_kernel::ports::Ports;
 use lambda_http::{Body, Error, Request, Response};
@@ -21,16 +21,11 @@ const DELIVERY_LIMITS: DeliveryLimits = DeliveryLimits {
 /// # Errors
 /// Fails if the response cannot be built.
 pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, Error> {
-    let header = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
+    let header = |name: &str| header(&request, name);
     let (id, event) = (webhook::id(&header), webhook::event(&header));
     let start = ports.clock.now();
     let work = async {
-        let answered = answer(ports, &request, &header).await;
+        let answered = answer(ports, &request).await;
         tracing::Span::current().record("status", answered.status);
         answered
     };
@@ -43,12 +38,18 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     metrics(status, queued, now.saturating_sub(start)).write(now);
     // Strangers can send deliveries that are refused: their spans wait for the next one.
     if status < 400 {
-        trace::flush(lambda::EXPORT_LIMIT).await;
+        trace::flush(trace::EXPORT_LIMIT).await;
     }
     let response = Response::builder()
         .status(status)
         .header("content-type", "application/json");
     Ok(response.body(Body::from(body.to_string()))?)
+}
+
+/// Returns the value of a header; `None` if it is absent, or not ASCII.
+fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    let value = request.headers().get(name)?;
+    value.to_str().ok()
 }
 
 /// The answer to a delivery.
@@ -60,14 +61,11 @@ struct Answer {
 }
 
 /// Handles a delivery, and logs its answer.
-async fn answer<'a>(
-    ports: &Ports,
-    request: &'a Request,
-    header: &(dyn Fn(&str) -> Option<&'a str> + Sync),
-) -> Answer {
+async fn answer(ports: &Ports, request: &Request) -> Answer {
+    let header = |name: &str| header(request, name);
     let path = request.uri().path();
     let delivery = Delivery {
-        header,
+        header: &header,
         body: request.body(),
     };
     let answered = webhook::receive_at(ports, &DELIVERY_LIMITS, path, delivery).await;
@@ -81,7 +79,7 @@ async fn answer<'a>(
         Ok(answer) => (200, render(&answer)),
         Err(refusal) => (refusal.status(), json!({"error": explain(&refusal)})),
     };
-    let (id, event) = (webhook::id(header), webhook::event(header));
+    let (id, event) = (webhook::id(&header), webhook::event(&header));
     // The path of a Receiver is a secret of its tenant.
     let receiver = webhook::is_receiver_path(path);
     tracing::info!(delivery = id, event, receiver, status, answer = %body, "delivery");

@@ -17,9 +17,6 @@ pub fn time_left(deadline: SystemTime, now: Duration) -> Duration {
     since_1970.saturating_sub(now)
 }
 
-/// The time that a function waits for the export of its traces at the end of an invocation.
-pub const EXPORT_LIMIT: Duration = Duration::from_secs(1);
-
 /// A message has another form, or a newer format. The error has only the position: the untrusted
 /// body must not be logged.
 #[derive(Debug, thiserror::Error)]

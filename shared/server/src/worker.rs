@@ -9,7 +9,8 @@ use crate::http;
 use crate::metrics::Metrics;
 use crate::server::ServerError;
 use crate::signals::StopSignals;
-use crate::tasks::{Backlog, ServerState};
+use crate::tasks::{Backlog, LAST_EXPORT, ServerState};
+use driftless_adapters::trace;
 use driftless_core::{step, sweep};
 use driftless_kernel::ports::{Ports, Result};
 use driftless_nats::{Deliveries, Delivery, MAX_DELIVERIES, Nats, NatsQueue, QueueName, Work};
@@ -47,6 +48,7 @@ pub struct WorkerOptions {
 pub struct Worker {
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
+    traces: JoinHandle<()>,
     phase: watch::Sender<Phase>,
     options: WorkerOptions,
 }
@@ -104,9 +106,11 @@ impl Worker {
         }
         let timer = shared.clone().timer(options.sweep_interval, watched);
         tasks.push(tokio::spawn(timer));
+        let traces = tokio::spawn(trace::flush_in_background());
         Self {
             shared,
             tasks,
+            traces,
             phase,
             options,
         }
@@ -150,6 +154,8 @@ impl Worker {
             () = signals.wait() => tracing::warn!("stopped at once: the messages of running steps are delivered again"),
         }
         self.shared.nats.flush().await;
+        self.traces.abort();
+        trace::flush(LAST_EXPORT).await;
         Ok(())
     }
 
@@ -259,8 +265,8 @@ impl Shared {
 
     /// Sweeps a hub. A failure is logged: the next sweep is the retry.
     async fn sweep(&self, hub: String) {
-        let swept: BoxFuture<'_, sweep::Report> =
-            Box::pin(sweep::sweep_hub(&self.state.ports, hub.clone()));
+        let swept = sweep::sweep_hub(&self.state.ports, hub.clone());
+        let swept: BoxFuture<'_, sweep::Report> = Box::pin(trace::timer("sweep", &hub, swept));
         let result = match AssertUnwindSafe(swept).catch_unwind().await {
             Ok(report) => match report.failure {
                 None => {

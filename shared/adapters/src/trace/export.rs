@@ -71,10 +71,10 @@ impl Config {
     /// # Errors
     /// A variable has a value that is not supported.
     pub fn from_env(service: &str) -> Result<Option<Self>, ConfigError> {
-        Self::from(service, |name| std::env::var(name).ok())
+        Self::of(service, |name| std::env::var(name).ok())
     }
 
-    fn from(
+    pub(super) fn of(
         service: &str,
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, ConfigError> {
@@ -400,5 +400,72 @@ impl HttpClient for Collector {
         }
         let body = tenant_http::body(answer, ANSWER_LIMIT, "the collector").await?;
         Ok(response.body(body)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_kernel::ports::Secret;
+    use driftless_memory::MemorySecrets;
+    use opentelemetry::trace::{Span as _, Tracer as _};
+    use std::collections::BTreeMap;
+
+    fn exporter(headers: Option<&str>) -> Exporter {
+        let buffer = Arc::<Buffer>::default();
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(Processor(buffer.clone()))
+            .build();
+        let stored = headers.map(|text| ("otlp/headers".to_owned(), Secret::new(text.to_owned())));
+        let secrets: Arc<dyn SecretStore> = Arc::new(MemorySecrets(BTreeMap::from_iter(stored)));
+        Exporter {
+            tracer: provider.tracer("test"),
+            _provider: provider,
+            config: Config {
+                protocol: Protocol::HttpJson,
+                headers_secret: Some("otlp/headers".to_owned()),
+                service: None,
+            },
+            resource: resource(None),
+            buffer,
+            secrets: OnceLock::from(secrets),
+            client: tokio::sync::Mutex::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_pauses_the_export_and_the_buffer_is_bounded() {
+        let exporter = exporter(None);
+        assert_eq!(exporter.flush(PATIENCE).await, Exported::All);
+        for _ in 0..CAPACITY + 3 {
+            exporter.tracer.start("a").end();
+        }
+        let (waiting, start) = (|| exporter.buffer.lock().spans.len(), Instant::now());
+        assert_eq!((waiting(), exporter.buffer.lock().dropped), (CAPACITY, 3));
+        // The secret of the headers is missing: nothing is sent, and it is not asked again.
+        assert_eq!(exporter.flush(PATIENCE).await, Exported::NotAll);
+        let paused = exporter.client.lock().await.paused;
+        assert_eq!(paused, Some(start + PAUSE));
+        assert_eq!(exporter.flush(PATIENCE).await, Exported::NotAll);
+        assert_eq!((waiting(), start.elapsed()), (CAPACITY, Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn headers_are_read_from_the_secret_manager() {
+        let with_headers = exporter(Some("x-tenant=acme, authorization = Basic YQ==,"));
+        let headers = with_headers.headers();
+        let headers = headers.await.unwrap();
+        assert_eq!(headers["x-tenant"], "acme");
+        assert_eq!(headers["authorization"], "Basic YQ==");
+        for (stored, words) in [
+            (None, "the secret manager has no 'otlp/headers'"),
+            (Some("very secret"), "not a list of NAME=VALUE"),
+        ] {
+            let error = exporter(stored).headers().await.unwrap_err();
+            assert!(
+                error.contains(words) && !error.contains("very secret"),
+                "{error}"
+            );
+        }
     }
 }

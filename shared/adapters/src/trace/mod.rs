@@ -8,6 +8,8 @@
 
 mod export;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use export::read_headers_from;
 pub use export::{Config, ConfigError, Exported, flush, flush_in_background, start};
@@ -19,9 +21,13 @@ use opentelemetry::trace::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+/// The time that a function waits for the export of its spans at the end of an invocation.
+pub const EXPORT_LIMIT: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
     static CURRENT: Work;
@@ -83,6 +89,13 @@ pub async fn timer<T>(name: &'static str, hub: &str, work: impl Future<Output = 
     run(span, None, None, work).await
 }
 
+/// Runs an invocation of a function as [`timer`] does, and exports its spans.
+pub async fn invocation<T>(function: &'static str, work: impl Future<Output = T>) -> T {
+    let done = timer(function, "", work).await;
+    flush(EXPORT_LIMIT).await;
+    done
+}
+
 /// Returns the number of requests to API servers that the current work has sent.
 pub fn api_requests() -> u64 {
     let count = CURRENT.try_with(|work| work.api_requests.load(Ordering::Relaxed));
@@ -91,7 +104,7 @@ pub fn api_requests() -> u64 {
 
 /// Counts a request to an API server.
 pub(crate) fn count_api_request() {
-    let add = |work: &Work| drop(work.api_requests.fetch_add(1, Ordering::Relaxed));
+    let add = |work: &Work| work.api_requests.fetch_add(1, Ordering::Relaxed);
     // Outside of all work, nobody asks for the number.
     CURRENT.try_with(add).unwrap_or_default();
 }

@@ -3,7 +3,9 @@
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_kernel::context::{LONGEST_RETRY, Outcome};
 use driftless_kernel::failure::Failure;
-use driftless_kernel::ports::{Cause, Clock as _, Ports, Precondition, PutOutcome, Request};
+use driftless_kernel::ports::{
+    Cause, Clock as _, Origin, Ports, Precondition, PutOutcome, Request, TraceIds, TraceParent,
+};
 use driftless_kernel::schedule::{
     LEASE_DURATION, Lease, MAX_FAST_REQUEUES, MAX_INTERRUPTIONS, MessageDecision, await_object,
     begin, end, read_record,
@@ -409,6 +411,38 @@ fn a_waiting_object_is_requeued_by_the_end_of_a_running_step() {
     assert!(!record.is_busy(world.clock.now()));
     let stored = serde_json::to_value(&record).expect("JSON");
     assert_eq!(stored["awaited"], false);
+}
+
+#[test]
+fn a_recorded_request_keeps_its_origin() {
+    let origin = |digit: u8| {
+        let ids = TraceIds {
+            trace: [digit; 16],
+            span: [digit; 8],
+            is_sampled: true,
+        };
+        Some(Origin::new(TraceParent::new(ids), Some("72d3162e")))
+    };
+    let of = |digit| Request {
+        origin: origin(digit),
+        ..request("a", Cause::Push)
+    };
+    let world = world();
+    let first = of(1);
+    let held = world.begin(&first).expect("the lease is free");
+    // The message for the case that the worker dies, and the one that the worker sends.
+    assert!(world.begin(&of(2)).is_none());
+    let (message, _) = world.queue.take().remove(0);
+    assert_eq!(message.origin, origin(2));
+    assert!(world.begin(&of(3)).is_none());
+    assert!(world.queue.take().is_empty());
+    let (message, _) = world.end(held, &first, Outcome::done("done")).remove(0);
+    assert_eq!(message.origin, origin(2));
+    // The step that requeues its own object is the origin of the message.
+    let next = world.put_back(&message, seconds(5));
+    assert_eq!(next.origin, None);
+    let text = serde_json::to_string(&first).expect("JSON");
+    assert_eq!(serde_json::from_str::<Request>(&text).expect("JSON"), first);
 }
 
 #[test]
