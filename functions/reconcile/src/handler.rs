@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// The function of a stack for one hub does nothing for another one, and says why in its log.
+    /// The function of a stack for one hub does nothing for another one; its log has the reason.
     #[tokio::test]
     async fn a_message_of_a_hub_of_another_stack_is_refused() {
         let mut world = world();

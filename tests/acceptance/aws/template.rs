@@ -151,7 +151,7 @@ fn resources_that_the_operator_names_are_only_read() {
     }
 }
 
-/// In a stack of one hub, each right to secrets of hubs, tenants and remote clusters names it.
+/// Checks that each right to secrets of a hub names the stack's one hub.
 #[test]
 fn every_right_to_secrets_of_a_hub_follows_the_parameter_hub() {
     let mut count = 0;

@@ -103,13 +103,13 @@ mod tests {
             let failure = hub::settings(&ports, name).await.unwrap_err();
             let expected = format!(
                 "this installation serves hub 'a' alone (parameter Hub of its stack): register hub '{name}' \
-                 with a stack of its own"
+                 with another stack"
             );
             assert_eq!(failure.message, expected);
             let refused = hub::register(&ports, &of(name)).await.unwrap_err();
             assert_eq!(refused.message, expected);
         }
-        // A registration that is there already is seen, so that its sweep says what is wrong.
+        // A registration that is there already is seen, so that its sweep reports what is wrong.
         assert_eq!(hub::names(&ports).await.unwrap(), ["a", "b"]);
     }
 }

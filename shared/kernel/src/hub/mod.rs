@@ -182,7 +182,7 @@ pub fn name_of(key: &str) -> Option<String> {
 /// Returns the message that refuses the hub `other` in an installation that serves `own` alone.
 pub fn of_another_stack(own: &str, other: &str) -> String {
     format!(
-        "this installation serves hub '{own}' alone (parameter Hub of its stack): register hub '{other}' with a stack of its own"
+        "this installation serves hub '{own}' alone (parameter Hub of its stack): register hub '{other}' with another stack"
     )
 }
 

@@ -168,7 +168,8 @@ impl MiniStack {
     }
 }
 
-/// Translates a SAM template as [`translate`] does, and adapts it to MiniStack for these parameters.
+/// Translates a SAM template as [`translate`] does, and adapts it to MiniStack for these
+/// parameters.
 pub(super) fn adapted(
     template: &Path,
     code: &BTreeMap<String, String>,

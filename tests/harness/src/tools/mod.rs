@@ -461,8 +461,8 @@ pub static OPENTOFU: Tool = Tool {
 };
 
 /// The provider of AWS for Terraform, from its source with the services that the module uses:
-/// CloudFormation and S3. Its releases since version 2 are no versions of a Go module: this is a
-/// commit after version 6.47.1.
+/// CloudFormation and S3. Go does not accept the tags of its releases since version 2 as versions
+/// of the module: this is a commit after version 6.47.1.
 pub static TERRAFORM_AWS: Tool = Tool {
     name: "terraform-provider-aws",
     version: "1.60.1-0.20260602190131-5f2286d6d836",
