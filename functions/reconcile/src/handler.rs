@@ -164,6 +164,7 @@ mod tests {
     use driftless_adapters::aws::OneHub;
     use driftless_flux::FluxKind;
     use driftless_kernel::hub::{self, Settings};
+    use driftless_kernel::ports::{self, Blobs as _};
     use driftless_kernel::ports::{
         Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, Secret,
     };
@@ -209,6 +210,22 @@ mod tests {
 
     fn object(kind: FluxKind, name: &str) -> ObjectRef {
         ObjectRef::new(kind, "flux-system", name)
+    }
+
+    /// A newer version, which knows the message, takes it from the queue.
+    #[tokio::test]
+    async fn a_message_of_a_newer_format_returns_to_the_queue() {
+        let world = world();
+        let body = |format: u64| {
+            let body = serde_json::json!({"format": format, "hub": "staging", "cause": "timer", "new": [1],
+                "object": {"kind": "Kustomization", "namespace": "apps", "name": "web"}});
+            serde_json::json!({"Records": [{"messageId": FIRST, "body": body.to_string()}]})
+                .to_string()
+        };
+        assert_eq!(invoke(&world, &body(2), 60).await, [FIRST]);
+        assert!(world.blobs.list("").await.unwrap().is_empty(), "no step");
+        assert_eq!(invoke(&world, &body(1), 60).await, [""; 0]);
+        assert!(!world.blobs.list("").await.unwrap().is_empty(), "a step");
     }
 
     #[tokio::test]

@@ -90,9 +90,14 @@ impl State {
             living.extend(ids.map(|one| ObjectRef::new(kind, one.namespace(), one.name())));
         }
         let name = &hub.settings.name;
+        // An object that others wait for has a record before it exists.
+        let notes = self.0.iter().filter(|(directory, _)| *directory == WAITS);
+        let notes = notes.flat_map(|(_, keys)| keys);
+        let awaited: BTreeSet<(String, ObjectRef)> = notes.filter_map(|key| awaited(key)).collect();
         Ok(self.select(|directory, key| {
-            let (of, object) = object_of(directory, key)?;
-            (of == *name && !living.contains(&object)).then_some(of)
+            let found = object_of(directory, key)?;
+            let is_used = living.contains(&found.1) || awaited.contains(&found);
+            (found.0 == *name && !is_used).then_some(found.0)
         }))
     }
 
@@ -130,6 +135,15 @@ fn hub_of(directory: &str, key: &str) -> Option<String> {
             decode_key_part(part.strip_suffix(".json").unwrap_or(part))
         }
     }
+}
+
+/// Returns the hub and the object that another one waits for, from the key of the note.
+fn awaited(key: &str) -> Option<(String, ObjectRef)> {
+    let (record, _) = key
+        .match_indices('/')
+        .nth(4)
+        .map(|(at, _)| key.split_at(at))?;
+    state::object_of_key(WAITS, &format!("{record}.json"))
 }
 
 /// Returns the hub and the object that a key of a directory names; `None` for a key without an

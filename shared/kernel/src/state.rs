@@ -138,8 +138,8 @@ pub async fn recall<T: DeserializeOwned>(
     }
 }
 
-/// Sets a record aside that cannot be read, and logs a warning with the `reason`; returns whether that worked.
-/// A record that stays is overwritten when it is created again.
+/// Sets a record aside that cannot be read, and logs a warning with the `reason`; returns whether
+/// that worked. A record that stays is overwritten when it is created again.
 pub async fn set_aside(
     blobs: &dyn Blobs,
     key: &str,

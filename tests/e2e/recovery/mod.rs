@@ -4,6 +4,7 @@
 mod fleet;
 mod old_state;
 
+use driftless_core::orphans::State;
 use driftless_kernel::hub::{self, RestoreResult, Settings};
 use driftless_kernel::ports::ErrorKind;
 use driftless_tests::site::Site;
@@ -83,6 +84,38 @@ fn a_hub_is_not_restored_without_its_settings() {
         message.contains("'hubs/absent' does not exist"),
         "{message}"
     );
+}
+
+/// `driftless doctor` reports them; those of hubs that are not registered are in its own tests.
+#[test]
+fn orphans_are_the_records_of_gone_objects() {
+    let fleet = Fleet::start();
+    let world = &fleet.world;
+    let found = || {
+        world.block_on(async {
+            let hub = hub::connect(&world.ports, "hub").await.expect("connected");
+            let state = State::read(world.ports.blobs.as_ref()).await;
+            let orphans = state.expect("the bucket").of_gone_objects(&hub).await;
+            let orphans = orphans.expect("the objects").into_iter();
+            orphans.flat_map(|group| group.keys).collect::<Vec<_>>()
+        })
+    };
+    // Also not the record of the object that another one waits for in vain.
+    assert_eq!(
+        found(),
+        [""; 0],
+        "each record is of an object that exists or is awaited"
+    );
+    let gone = [
+        "index/github.com/acme/old/refs%2Fheads%2Fmain/hub+flux-system+gone.json",
+        "journal/hub/helmreleases/flux-system/gone.json",
+        "objects/hub/helmreleases/flux-system/gone.json",
+        "waits/hub/kustomizations/flux-system/absent/kustomizations/flux-system/gone",
+    ];
+    let mut bucket = world.bucket();
+    bucket.extend(gone.map(|key| (key.to_owned(), bytes::Bytes::from("{}"))));
+    world.replace_bucket(bucket);
+    assert_eq!(found(), gone);
 }
 
 /// Returns the bucket with every document changed; the content of artifacts is not driftless's own.

@@ -1,5 +1,5 @@
-//! The state that each release has written: `tests/corpus/state/VERSION` has the bucket of the fleet
-//! of this module, and a message of each kind. The files of a release are never changed, and every
+//! The state that each release has written: `tests/corpus/state/VERSION` has the bucket of the
+//! fleet of this module, and a message of each kind. The files of a release are never changed, and every
 //! later version reads them.
 //!
 //! `DRIFTLESS_WRITE=1 cargo test -p driftless-tests --test e2e old_state` writes those of the next
