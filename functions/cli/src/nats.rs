@@ -35,7 +35,7 @@ impl NatsFlags {
     }
 
     /// Returns the addresses of the servers, without logins.
-    pub fn shown(&self) -> String {
+    pub fn display(&self) -> String {
         let shown = self.nats.iter().map(|server| match server.split_once('@') {
             Some((login, host)) => {
                 let scheme = login.split("://").next().unwrap_or_default();

@@ -45,7 +45,7 @@ pub struct NatsOptions {
     pub replicas: usize,
 }
 
-/// The reason why there is no connection.
+/// The reason why the connection failed.
 #[derive(Debug)]
 pub struct ConnectError {
     message: String,

@@ -1,6 +1,6 @@
 //! The adapters against real components: one suite for each port over every implementation of it
-//! (what holds in memory holds in a directory, in AWS and on NATS), GitHub with its failures, and API
-//! servers: a real one and an embedded one.
+//! (what holds in memory holds in a directory, in AWS and on NATS), GitHub with its failures, and
+//! API servers: a real one and an embedded one.
 
 mod aws_logins;
 mod blobs;
@@ -36,7 +36,7 @@ fn nats_server() -> &'static NatsServer {
     SERVER.get_or_init(NatsServer::start)
 }
 
-/// Connects to an installation with streams of its own.
+/// Connects to an installation whose streams have this prefix.
 async fn nats(prefix: &str) -> Nats {
     let options = NatsOptions {
         servers: vec![nats_server().url()],

@@ -282,7 +282,7 @@ async fn on_nats_a_message_comes_again_until_it_is_done_or_dead() {
     });
     let sent = both.map(|request| (request, Duration::ZERO)).to_vec();
     queue.send(sent).await.expect("sent");
-    // An isolated step has a queue of its own.
+    // An isolated step has its own queue.
     let apart = received(&isolated, MINUTE).await.expect("a message");
     assert!(matches!(apart.work(), Ok(Work::Step(request)) if request.isolated));
     apart.done().await;

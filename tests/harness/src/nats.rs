@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// A server on a loopback port, with its store in a directory of its own.
+/// A server on a loopback port, with its own store.
 pub struct NatsServer {
     port: u16,
     directory: TempDir,
