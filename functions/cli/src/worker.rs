@@ -54,7 +54,7 @@ pub struct Args {
     /// Those of the environment take precedence
     #[arg(long, value_name = "DIR")]
     secrets: PathBuf,
-    /// The address to listen on; without it, the worker receives webhooks and serves metrics nowhere
+    /// The address to listen on, for webhooks and metrics. Without it, the worker has neither
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     /// The number of steps that run at the same time
