@@ -11,6 +11,7 @@ mod cluster;
 mod github;
 mod key_services;
 mod keys;
+mod nats_connection;
 mod pull_requests;
 mod queue;
 mod target;
