@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The flags of the servers, for a command that also has another kind of installation.
 #[derive(clap::Args)]
 pub struct NatsFlags {
-    /// The address of a server of NATS, nats://HOST:4222 or tls://HOST:4222; repeat it for the
-    /// servers of a cluster
+    /// The address of a server of NATS, nats://HOST:4222 or tls://HOST:4222, with USER:PASSWORD@
+    /// before the host if it needs that; repeat it for the servers of a cluster
     #[arg(long, value_name = "URL", env = "DRIFTLESS_NATS", hide_env_values = true, value_delimiter = ',', value_parser = server)]
     nats: Vec<String>,
     /// The file with the login at NATS, as nsc writes it
@@ -35,7 +35,7 @@ impl NatsFlags {
     }
 
     /// Returns the addresses of the servers, without logins.
-    pub fn shown(&self) -> String {
+    pub fn display(&self) -> String {
         let shown = self.nats.iter().map(|server| match server.split_once('@') {
             Some((login, host)) => {
                 let scheme = login.split("://").next().unwrap_or_default();

@@ -21,8 +21,8 @@ use tokio::net::TcpListener;
 
 const EXAMPLES: &str = "Examples:
   driftless worker --nats nats://127.0.0.1:4222 --secrets /etc/driftless/secrets
-  driftless worker --nats tls://a.nats:4222 --nats tls://b.nats:4222 --nats-credentials worker.creds \\
-    --secrets /etc/driftless/secrets --listen 0.0.0.0:8080
+  driftless worker --nats tls://a.nats:4222 --nats tls://b.nats:4222 \\
+    --nats-credentials worker.creds --secrets /etc/driftless/secrets --listen 0.0.0.0:8080
   driftless bootstrap --nats nats://127.0.0.1:4222 --secrets secrets --name staging \\
     --repository acme/fleet --path clusters/staging       # register a hub first
 
@@ -44,7 +44,7 @@ kubeconfigs for owners of Capsule Tenants.
 
 SIGTERM: running steps have 20 s to finish; then their messages return to the stream.";
 
-/// Run steps and sweeps of an installation on NATS JetStream, beside other workers
+/// Run steps and sweeps of an installation on NATS JetStream, next to other workers
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
@@ -54,7 +54,7 @@ pub struct Args {
     /// Those of the environment take precedence
     #[arg(long, value_name = "DIR")]
     secrets: PathBuf,
-    /// The address to listen on; without it, there are no webhooks and no metrics
+    /// The address to listen on, for webhooks and metrics. Without it, the worker has neither
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     /// The number of steps that run at the same time
@@ -143,7 +143,7 @@ fn announce(args: &Args, address: Option<SocketAddr>, hubs: &[String]) {
     term::success(&format!(
         "working for {} hubs at {}: {} steps at the same time",
         hubs.len(),
-        args.nats.shown(),
+        args.nats.display(),
         args.concurrency
     ));
     if let Some(address) = address {

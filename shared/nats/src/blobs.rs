@@ -244,7 +244,7 @@ impl NatsBlobs {
         let sent = futures::stream::iter(chunks.map(|(number, start)| {
             let chunk = content.slice(start..content.len().min(start + part_size));
             let subject = format!("{}.chunks.{}.{number}", self.nats.prefix, parts.id);
-            async move { self.send(operation, subject, kept(key, chunk)).await }
+            async move { self.send(operation, subject, expiring(key, chunk)).await }
         }))
         .buffer_unordered(CONCURRENCY)
         .try_collect::<Vec<u64>>();
@@ -297,7 +297,7 @@ impl NatsBlobs {
 }
 
 /// Returns a message that is kept as long as blobs with this key.
-fn kept(key: &str, content: Bytes) -> PublishMessage {
+fn expiring(key: &str, content: Bytes) -> PublishMessage {
     let message = PublishMessage::build().payload(content);
     match expiry::of(key) {
         Some(time) => message.ttl(time),
@@ -339,10 +339,10 @@ impl Blobs for NatsBlobs {
             }
         };
         let (mut message, parts) = match content.len() <= self.message_size() {
-            true => (kept(key, content), None),
+            true => (expiring(key, content), None),
             false => {
                 let parts = self.write_parts(&operation, key, &content).await?;
-                let message = kept(key, Bytes::new())
+                let message = expiring(key, Bytes::new())
                     .header(PARTS, parts.id.as_str())
                     .header(SIZE, parts.size.to_string())
                     .header(PART_SIZE, parts.part_size.to_string());

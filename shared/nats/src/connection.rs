@@ -6,8 +6,9 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer};
 use async_nats::jetstream::stream::{self, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use driftless_kernel::ports::Result;
+use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,7 +34,8 @@ const PING: Duration = Duration::from_secs(10);
 /// The servers, the login and the names of an installation.
 #[derive(Clone, Debug)]
 pub struct NatsOptions {
-    /// The addresses of the servers of one cluster: `nats://HOST:4222`, or `tls://HOST:4222`.
+    /// The addresses of the servers of one cluster: `nats://HOST:4222`, or `tls://HOST:4222`, with
+    /// `USER:PASSWORD@` or `TOKEN@` before the host of one of them if there is such a login.
     pub servers: Vec<String>,
     /// The file with the login (a JWT and a seed, as `nsc` writes it).
     pub credentials: Option<PathBuf>,
@@ -45,7 +47,7 @@ pub struct NatsOptions {
     pub replicas: usize,
 }
 
-/// The reason why there is no connection.
+/// The reason why the connection failed.
 #[derive(Debug)]
 pub struct ConnectError {
     message: String,
@@ -97,6 +99,11 @@ pub async fn connect(options: &NatsOptions) -> std::result::Result<Nats, Connect
                 }
             }
         });
+    settings = match options.servers.iter().find_map(|server| login(server)) {
+        Some((user, Some(password))) => settings.user_and_password(user, password),
+        Some((token, None)) => settings.token(token),
+        None => settings,
+    };
     if let Some(file) = &options.credentials {
         settings = settings
             .credentials_file(file)
@@ -141,6 +148,15 @@ pub async fn connect(options: &NatsOptions) -> std::result::Result<Nats, Connect
         context,
         losses,
     })
+}
+
+/// Returns the user and the password of an address, or its token without a password. The client
+/// itself ignores them.
+fn login(server: &str) -> Option<(String, Option<String>)> {
+    let address = server.parse::<ServerAddr>().ok()?;
+    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let user = decode(address.username()?);
+    Some((user, address.password().map(decode)))
 }
 
 impl Nats {
@@ -271,5 +287,20 @@ impl Streams<'_> {
         created.map_err(|error| failed(error.to_string()))?;
         let stream = self.context.get_stream_no_info(&name).await;
         stream.map_err(|error| failed(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_have_a_login() {
+        let pair = |user: &str, password: Option<&str>| {
+            Some((user.to_owned(), password.map(str::to_owned)))
+        };
+        assert_eq!(login("nats://127.0.0.1:4222"), None);
+        assert_eq!(login("tls://me:a%40b@nats:4222"), pair("me", Some("a@b")));
+        assert_eq!(login("nats://a-token@nats"), pair("a-token", None));
     }
 }

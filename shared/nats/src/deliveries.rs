@@ -28,7 +28,7 @@ pub struct Deliveries {
     consumer: Mutex<Option<PullConsumer>>,
 }
 
-/// What a message asks for.
+/// The work that a message requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A step of an object.
@@ -57,7 +57,7 @@ impl Deliveries {
         }
     }
 
-    /// Waits for a message, for half a minute at most; `None` if there is none.
+    /// Waits for a message, for half a minute at most; `None` if it does not come.
     ///
     /// # Errors
     /// No server is connected, or the connection was lost.
@@ -78,8 +78,8 @@ impl Deliveries {
 
     async fn receive(&self, operation: &str) -> Result<Option<Delivery>> {
         let consumer = self.consumer().await?;
-        // Without heartbeats: the client does not wake the waiting task after one. A server that no
-        // longer answers is found by the pings of the connection.
+        // Without heartbeats: after one, the client does not notify the waiting task. A server that
+        // no longer answers is found by the pings of the connection.
         let batch = consumer.batch().max_messages(1).expires(WAIT);
         let batch = batch.messages().await;
         let mut batch = batch.map_err(|error| unavailable(operation, error))?;
@@ -119,7 +119,7 @@ impl Delivery {
     /// Reads the message.
     ///
     /// # Errors
-    /// The message is not one of this version; the text names the place of the fault.
+    /// The message is not one of this version; the error names the place of the fault.
     pub fn work(&self) -> std::result::Result<Work, String> {
         let body = &self.message.payload;
         let read = match self.queue {
@@ -131,7 +131,7 @@ impl Delivery {
         read.map_err(|error| format!("the message cannot be read: {error}"))
     }
 
-    /// Tells the server that a worker still has the message.
+    /// Reports to the server that a worker still has the message.
     pub async fn progress(&self) {
         self.acknowledge(AckKind::Progress).await;
     }

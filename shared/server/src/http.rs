@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// The maximum size of a delivery in bytes: GitHub's limit of a payload is 25 MB.
 const MAX_DELIVERY: usize = 25 << 20;
 
-/// What the routes for all clients need.
+/// The state of the routes for all clients.
 struct Site {
     state: Arc<ServerState>,
     limits: DeliveryLimits,
@@ -40,7 +40,7 @@ struct Site {
 
 type SiteState = State<Arc<Site>>;
 
-/// What the routes for this machine need in addition.
+/// The state of the routes for this machine.
 struct OwnSite {
     site: Arc<Site>,
     hub: String,

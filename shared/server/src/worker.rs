@@ -1,8 +1,8 @@
 //! A worker of an installation on NATS JetStream: it receives steps and sweeps from the stream, and
 //! runs several at once. Any number of workers share the stream.
 //!
-//! A message stays in the stream until its step has ended. Meanwhile the worker tells the server
-//! that it is alive; when it no longer does, another worker gets the message.
+//! A message stays in the stream until its step has ended. Meanwhile the worker sends signs of
+//! progress to the server; when they end, another worker gets the message.
 
 use crate::connections::{self, ConnectionLimits, Count};
 use crate::http;
@@ -53,7 +53,7 @@ pub struct Worker {
     options: WorkerOptions,
 }
 
-/// What the tasks of a worker share.
+/// The parts that the tasks of a worker share.
 struct Shared {
     state: Arc<ServerState>,
     nats: Nats,

@@ -1,6 +1,6 @@
 //! The adapters against real components: one suite for each port over every implementation of it
-//! (what holds in memory holds in a directory, in AWS and on NATS), GitHub with its failures, and API
-//! servers: a real one and an embedded one.
+//! (what holds in memory holds in a directory, in AWS and on NATS), GitHub with its failures, and
+//! API servers: a real one and an embedded one.
 
 mod aws_logins;
 mod blobs;
@@ -11,6 +11,7 @@ mod cluster;
 mod github;
 mod key_services;
 mod keys;
+mod nats_connection;
 mod pull_requests;
 mod queue;
 mod target;
@@ -36,7 +37,7 @@ fn nats_server() -> &'static NatsServer {
     SERVER.get_or_init(NatsServer::start)
 }
 
-/// Connects to an installation with streams of its own.
+/// Connects to an installation whose streams have this prefix.
 async fn nats(prefix: &str) -> Nats {
     let options = NatsOptions {
         servers: vec![nats_server().url()],

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// A server on a loopback port, with its store in a directory of its own.
+/// A server on a loopback port, with its own store.
 pub struct NatsServer {
     port: u16,
+    args: Vec<String>,
     directory: TempDir,
     server: Mutex<Option<Server>>,
 }
@@ -18,8 +19,14 @@ pub struct NatsServer {
 impl NatsServer {
     /// Starts a server, and waits until it answers.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with these additional flags, and waits until it answers.
+    pub fn start_with(args: &[&str]) -> Self {
         let server = Self {
             port: ports::free(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             directory: tempfile::tempdir().expect("a directory for the server of NATS"),
             server: Mutex::default(),
         };
@@ -50,7 +57,8 @@ impl NatsServer {
         let log = self.directory.path().join("server.log");
         let port = self.port.to_string();
         let store = self.store();
-        let args = ["-js", "-a", "127.0.0.1", "-p", &port, "-sd", &store];
+        let mut args = vec!["-js", "-a", "127.0.0.1", "-p", &port, "-sd", &store];
+        args.extend(self.args.iter().map(String::as_str));
         let program = NATS_SERVER.path();
         let mut server = Server::start("nats-server", &program, args, &[], &log);
         server.wait_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok());

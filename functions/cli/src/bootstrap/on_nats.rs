@@ -27,7 +27,7 @@ impl<'a> Installation<'a> {
     /// Checks the flags.
     ///
     /// # Errors
-    /// There is no directory for the kubeconfig.
+    /// The directory for the kubeconfig is missing.
     pub fn new(flags: &'a NatsFlags, secrets: Option<&'a Path>) -> Result<Self, Error> {
         let secrets = secrets.ok_or_else(|| {
             Error::usage("--nats needs --secrets")

@@ -151,7 +151,7 @@ fn host(url: &str) -> &str {
 }
 
 /// Returns the secrets of the process, from its environment: that of a hub with its name and
-/// kubeconfig, and the login for the host of a repository, which is GitHub's if there is none.
+/// kubeconfig, and the login for the host of a repository, by default GitHub's.
 pub fn secrets(
     hub: Option<(&str, Vec<u8>)>,
     repository: Option<&str>,
