@@ -452,6 +452,8 @@ pub static OPENTOFU: Tool = Tool {
                 "internal/backend/init/init.go",
                 include_str!("terraform/backends.go"),
             ),
+            // It changes the list of backends.
+            ("internal/backend/init/testing.go", "package init\n"),
             (
                 "internal/encryption/default_registry.go",
                 include_str!("terraform/encryption.go"),
