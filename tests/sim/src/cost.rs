@@ -143,10 +143,24 @@ impl Usage {
         }
     }
 
+    /// Returns the usage without negative figures: what does not grow differs by chance.
+    fn at_least_zero(self) -> Self {
+        Self {
+            objects: self.objects,
+            invocations: self.invocations.max(0.0),
+            gb_seconds: self.gb_seconds.max(0.0),
+            messages: self.messages.max(0.0),
+            gets: self.gets.max(0.0),
+            puts: self.puts.max(0.0),
+            secret_calls: self.secret_calls.max(0.0),
+            api_requests: self.api_requests.max(0.0),
+        }
+    }
+
     /// Returns the usage of another number of objects on the line through this and another one.
     fn extrapolated(&self, larger: &Self, objects: usize) -> Self {
         let step = (objects as f64 - larger.objects) / (larger.objects - self.objects);
-        let growth = larger.plus(-1.0, self);
+        let growth = larger.plus(-1.0, self).at_least_zero();
         let objects = objects as f64;
         Self {
             objects,
