@@ -88,8 +88,8 @@ impl Workplace {
     }
 }
 
-/// Returns the path of a module from a directory: OpenTofu uses it in its place, and copies a module
-/// with an absolute path.
+/// Returns the path of a module from a directory: OpenTofu uses such a module in its place, and
+/// copies one with an absolute path.
 fn relative(from: &Path, to: &Path) -> String {
     let from = from.canonicalize().expect("a directory");
     let up = "../".repeat(from.components().count() - 1);
