@@ -107,7 +107,7 @@ fn age(message: &SqsMessage, now: Duration) -> Option<Duration> {
 }
 
 /// Returns the metrics of a message. One with consumers counts as a step of their kind. A message
-/// with a token was sent with a delay, so that its age says nothing.
+/// with a token was sent with a delay, so that its age is not the time that it waited.
 fn metrics(
     request: &Request,
     done: &ports::Result<Outcome>,

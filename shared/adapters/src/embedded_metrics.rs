@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The environment variable with the namespace of the metrics; without it there are none.
+/// The environment variable with the namespace of the metrics; without it, nothing is written.
 const VARIABLE: &str = "DRIFTLESS_METRICS_NAMESPACE";
 /// The most bytes of a property.
 const MAX_TEXT: usize = 400;

@@ -328,8 +328,8 @@ pub struct Request {
     /// each of these whose revision alone moves. The others are queued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumers: Vec<ObjectRef>,
-    /// What began the work that this request continues. Absent in a request that begins work, and
-    /// in messages of earlier versions.
+    /// The event that began the work. Absent in a request that begins work, and in messages of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }

@@ -538,8 +538,11 @@ fn the_functions_are_what_cargo_lambda_builds() {
             "DRIFTLESS_HUB",
             "DRIFTLESS_ISOLATED_QUEUE_URL",
             "DRIFTLESS_LOG",
+            "DRIFTLESS_METRICS_NAMESPACE",
+            "DRIFTLESS_OTLP_HEADERS_SECRET",
             "DRIFTLESS_QUEUE_URL",
             "DRIFTLESS_SECRETS_PREFIX",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
         ];
         // The drift function requests the sweeps.
         expected.extend((name == "DriftFunction").then_some("DRIFTLESS_SWEEP_QUEUE_URL"));

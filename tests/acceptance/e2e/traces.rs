@@ -96,7 +96,7 @@ fn a_push_is_one_trace_through_the_functions() {
     assert_eq!(collector.header("x-tenant"), "acme");
     assert!(!format!("{:?}", collector.spans()).contains("very secret"));
 
-    // The log of the step has the ids of the trace, and its metrics are beside it.
+    // The log of the step has the ids of the trace, and the next line its metrics.
     let root = trace.iter().find(|span| span.name == "delivery");
     let chain = &root.expect("the root").trace;
     let lines = world.log_lines("reconcile");

@@ -1,4 +1,4 @@
-//! Sets up logging, and the export of traces beside it.
+//! Sets up logging, and the export of traces.
 
 mod lines;
 
@@ -37,9 +37,9 @@ fn from_env() -> EnvFilter {
     )
 }
 
-/// Logs JSON lines without times, for a function: Lambda adds the time itself. Exports traces if the
-/// variables of OpenTelemetry have an endpoint; `function` names the service. A second call has no
-/// effect.
+/// Logs JSON lines without times, for a function: Lambda adds the time itself. Exports traces if
+/// the variables of OpenTelemetry have an endpoint; `function` names the service. A second call has
+/// no effect.
 pub fn init_lambda(function: &str) {
     let config = Config::from_env(function);
     let (config, refused) = match config {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The most spans that wait. Of more, the oldest are dropped, and the log says how many.
+/// The most spans that wait. Of more, the oldest are dropped, and the log has their number.
 const CAPACITY: usize = 8192;
 /// The spans of one request.
 const BATCH: usize = 512;

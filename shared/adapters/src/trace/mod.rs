@@ -105,7 +105,7 @@ pub fn api_requests() -> u64 {
 /// Counts a request to an API server.
 pub(crate) fn count_api_request() {
     let add = |work: &Work| work.api_requests.fetch_add(1, Ordering::Relaxed);
-    // Outside of all work, nobody asks for the number.
+    // Outside of all work, the number is not used.
     CURRENT.try_with(add).unwrap_or_default();
 }
 
@@ -118,7 +118,7 @@ async fn run<T>(
     let parent = parent.and_then(TraceParent::ids);
     if let Some(ids) = parent {
         let remote = opentelemetry::Context::new().with_remote_span_context(remote(ids));
-        // It fails without an exporter, when there are no spans to connect.
+        // It fails without an exporter, which alone needs the parent.
         span.set_parent(remote).unwrap_or_default();
     }
     let ids = exported(&span).or(parent).unwrap_or_else(random);

@@ -1,4 +1,4 @@
-//! The origin of a request: what began the work that it continues.
+//! The origin of a request: the event that began the work which it continues.
 
 use driftless_flux::shorten;
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The most bytes of the id of a delivery.
 const MAX_DELIVERY: usize = 200;
 
-/// What began the work that a request continues. The queue adds it to each request that is sent
-/// while a message or a delivery is handled, so that it follows a push to the last object. Nothing
-/// is decided by it.
+/// The event that began the work which a request continues. The queue adds it to each request that
+/// is sent while a message or a delivery is handled, so that it follows a push to the last object.
+/// Nothing is decided by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
@@ -46,9 +46,9 @@ pub struct TraceParent(String);
 /// The ids of a [`TraceParent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceIds {
-    /// The trace.
+    /// The id of the trace.
     pub trace: [u8; 16],
-    /// The span of the sender.
+    /// The id of the sender's span.
     pub span: [u8; 8],
     /// True if the sender exports the trace.
     pub is_sampled: bool,
@@ -62,7 +62,7 @@ impl TraceParent {
         Self(format!("00-{trace}-{span}-{flags:02x}"))
     }
 
-    /// Returns the ids; `None` if the text is not of version 00, or an id is all zero.
+    /// Returns the ids; `None` if the version is not 00, or an id is all zero.
     pub fn ids(&self) -> Option<TraceIds> {
         let mut parts = self.0.split('-');
         let (version, trace) = (parts.next()?, parts.next()?);
