@@ -21,6 +21,9 @@ locals {
     KmsKeys            = join(",", var.kms_keys)
     LogLevel           = var.log_level
     LogRetentionDays   = var.log_retention_days
+    Metrics            = var.metrics
+    OtlpEndpoint       = var.otlp_endpoint
+    OtlpHeadersSecret  = var.otlp_headers_secret
     PlanMemory         = var.plan_memory
     Plans              = var.plans
     Receivers          = var.receivers
@@ -183,6 +186,34 @@ variable "log_retention_days" {
   validation {
     condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 180, 365], var.log_retention_days)
     error_message = "Allowed values: 1, 3, 5, 7, 14, 30, 60, 90, 180, 365."
+  }
+}
+
+variable "metrics" {
+  description = "true makes CloudWatch metrics of the functions' logs, in the namespace driftless/STACK; infra/README.md lists them and what they cost"
+  type        = bool
+  default     = false
+}
+
+variable "otlp_endpoint" {
+  description = "URL of a collector of OpenTelemetry that receives the functions' traces by OTLP over HTTP, such as https://otlp.example.com:4318; empty for no traces"
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^(https?://.+)?$", var.otlp_endpoint))
+    error_message = "The value must match (https?://.+)?"
+  }
+}
+
+variable "otlp_headers_secret" {
+  description = "Name below SecretsPrefix of the secret with the headers for OtlpEndpoint, such as otlp/headers: NAME=VALUE, separated by commas; empty for none"
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9/_+=.@-]*$", var.otlp_headers_secret))
+    error_message = "The value must match [A-Za-z0-9/_+=.@-]*"
   }
 }
 

@@ -3,7 +3,7 @@
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_adapters::embedded_metrics::{MetricsLine, Unit, count, millis};
-use driftless_adapters::trace;
+use driftless_adapters::{lambda, trace};
 use driftless_core::sweep::{self, Report, SweepStart};
 use driftless_kernel::ports::{Cause, Ports, SweepRequest};
 use lambda_runtime::{Error, LambdaEvent};

@@ -5,7 +5,7 @@
 //!   that Alerts select to their Providers. [`receiver`] gives each Receiver the path of its
 //!   webhook.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs. [`bootstrap`] makes what a
-//!   hub needs before its first step. [`orphans`] finds state that nothing uses any more.
+//!   hub needs before its first step. [`orphans`] finds state that is no longer used.
 //!
 //! The kinds of sources are in `driftless-source`, HelmReleases in `driftless-helmrelease`, and
 //! what all kinds share in `driftless-kernel`.

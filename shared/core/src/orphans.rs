@@ -1,4 +1,4 @@
-//! State in the bucket that nothing uses any more, for `driftless doctor`: records and notes of
+//! State in the bucket that is no longer used, for `driftless doctor`: records and notes of
 //! hubs that are not registered, and of objects that do not exist. They do no harm. Those of gone
 //! objects are normally deleted by the last step or by a sweep.
 //!
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// Returns the keys of objects that a hub no longer has. The keys must have been read before
-    /// the objects: an object that is created meanwhile is no orphan.
+    /// the objects: an object that is created meanwhile is not an orphan.
     ///
     /// # Errors
     /// The cluster's.

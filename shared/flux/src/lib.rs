@@ -169,8 +169,8 @@ pub fn is_suspended(object: &Object) -> bool {
     }
 }
 
-/// Returns whether a step has handled the request of the annotation [`REQUESTED_AT`]. Without the
-/// annotation there is no request.
+/// Returns whether the annotation [`REQUESTED_AT`] has the value that a step handled last; both may
+/// be absent.
 pub fn is_request_handled(object: &Object) -> bool {
     let handled = object.pointer("/status/lastHandledReconcileAt");
     let handled = handled.and_then(Value::as_str).unwrap_or_default();

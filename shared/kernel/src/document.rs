@@ -32,7 +32,7 @@ pub enum DocumentError {
     Damaged(serde_json::Error),
 }
 
-/// A document with its number, as it is written.
+/// A document with its number, in the form of the bucket.
 #[derive(Serialize)]
 struct Numbered<'a, T> {
     format: u64,

@@ -177,7 +177,7 @@ impl Fleet {
     /// Writes the records that functions other than reconcile and drift write.
     fn write_others(&self) {
         let ports = &self.world.ports;
-        let registered = functions::register(ports.blobs.as_ref(), "reconcile");
+        let registered = functions::register(ports.blobs.as_ref(), "reconcile", None);
         self.world.block_on(registered).expect("the bucket");
         self.world.block_on(async {
             let taken = record::take(ports, PLANNED, PULL_REQUEST, "head").await;

@@ -1,6 +1,6 @@
 //! The state that each release has written: `tests/corpus/state/VERSION` has the bucket of the
-//! fleet of this module, and a message of each kind. The files of a release are never changed, and every
-//! later version reads them.
+//! fleet of this module, and a message of each kind. The files of a release are never changed, and
+//! every later version reads them.
 //!
 //! `DRIFTLESS_WRITE=1 cargo test -p driftless-tests --test e2e old_state` writes those of the next
 //! release.
@@ -10,7 +10,9 @@ use bytes::Bytes;
 use driftless_flux::{FluxKind, ObjectRef};
 use driftless_harness::github::sign;
 use driftless_kernel::context::events::pending;
-use driftless_kernel::ports::{Cause, PlanRequest, PushedCommit, Request, SweepRequest};
+use driftless_kernel::ports::{
+    Cause, Origin, PlanRequest, PushedCommit, Request, SweepRequest, TraceIds, TraceParent,
+};
 use driftless_kernel::{document, functions, hub, journal, schedule};
 use driftless_tests::site::*;
 use plan::record::{self, Lease};
@@ -109,6 +111,14 @@ fn messages() -> Vec<(&'static str, String)> {
             delivery: "72d3162e".to_owned(),
         }),
         consumers: vec![object("apps"), object("waiting")],
+        origin: Some(Origin::new(
+            TraceParent::new(TraceIds {
+                trace: [7; 16],
+                span: [9; 8],
+                is_sampled: true,
+            }),
+            Some("72d3162e"),
+        )),
         ..Request::new(
             "hub",
             ObjectRef::new(FluxKind::GitRepository, SPACE, SPACE),
@@ -256,7 +266,7 @@ fn a_bucket_is_read(name: &str, old: &Bucket) {
     fleet.a_push_arrives();
 }
 
-/// Checks that what each kind of record says has its effect.
+/// Checks that each kind of record has its effect.
 fn each_record_is_used(name: &str, fleet: &Fleet, old: &Bucket) {
     let (world, blobs) = (&fleet.world, fleet.world.ports.blobs.as_ref());
     let count = |prefix: &str| old.keys().filter(|key| key.starts_with(prefix)).count();

@@ -298,7 +298,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// The monthly price of fleets, beside that of controllers which always run.
+/// The monthly price of fleets, next to that of controllers which always run.
 pub struct Fleets {
     objects: usize,
     /// The usage of a month by the number of remote clusters, and whether it was measured.

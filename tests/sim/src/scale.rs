@@ -149,7 +149,7 @@ impl Scale {
     /// Returns the cost of an event.
     ///
     /// # Panics
-    /// There is no event of this name.
+    /// No event has this name.
     pub fn cost(&self, event: &str) -> &Cost {
         let row = self.rows.iter().find(|row| row.event == event);
         &row.expect("an event of the table").cost

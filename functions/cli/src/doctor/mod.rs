@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 
 A cluster: it answers, its version, the user's rights, its clock, Flux's definitions, objects that they refuse, objects that are not ready. \
 An installation: the bucket and its conditional writes, the queues of steps, of isolated steps and of sweeps, the dead letters, the versions of the functions, the webhook's secret, \
-GitHub's login, records that nothing uses any more, kubeconfigs without a registered hub, and each registered hub with the checks of a cluster and of its fleet repository, which is read with that login. A probe is written to doctor/probe of the bucket and deleted; nothing else is changed.
+GitHub's login, records that are no longer used, kubeconfigs without a registered hub, and each registered hub with the checks of a cluster and of its fleet repository, which is read with that login. A probe is written to doctor/probe of the bucket and deleted; nothing else is changed.
 
 Environment of --installation: as for `driftless bootstrap`, DRIFTLESS_ISOLATED_QUEUE_URL and \
 DRIFTLESS_SWEEP_QUEUE_URL; it also needs sqs:GetQueueAttributes on the queues, \

@@ -1,4 +1,4 @@
-//! The checks of an installation's state: what nothing uses any more, and whether a lost bucket can
+//! The checks of an installation's state: what is no longer used, and whether a lost bucket can
 //! be restored.
 
 use super::report::Report;

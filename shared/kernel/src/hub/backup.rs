@@ -2,8 +2,8 @@
 //! is restored if the bucket is lost.
 //!
 //! The copy is an extension of the kubeconfig, which kubectl and the parser ignore. It is there and
-//! not on the hub, because it says what the installation's own credentials may be used for: only
-//! the operator writes the secret, and whoever can write it has the hub already.
+//! not on the hub, because it specifies what the installation's own credentials may be used for:
+//! only the operator writes the secret, and a user who can write it has the hub already.
 
 use super::{RegistrationResult, Settings, key_of, newer, register};
 use crate::document;
