@@ -105,6 +105,23 @@ fn the_nightly_workflow_runs_every_oracle() {
     }
 }
 
+/// Nothing else runs these.
+#[test]
+fn the_nightly_workflow_runs_what_takes_too_long_for_each_change() {
+    let workflow = read(NIGHTLY);
+    let tests = read("tests/acceptance/Cargo.toml");
+    let apart = captures(
+        &tests,
+        r#"(?m)^\[\[test\]\]\nname = "(.+)"\npath = ".+"\ntest = false$"#,
+    );
+    assert!(apart.contains("terraform"), "{apart:?}");
+    for name in apart {
+        let command = format!("cargo test --package driftless-acceptance --test {name}");
+        assert!(workflow.contains(&command), "{command}");
+    }
+    assert!(workflow.contains("cargo check --locked --package driftless\n"));
+}
+
 #[test]
 fn the_workflow_builds_what_the_release_lists() {
     let (text, workflow) = (read(WORKFLOWS[1]), yaml(WORKFLOWS[1]));

@@ -102,9 +102,10 @@ pub async fn read<T: DeserializeOwned>(
 /// `Unreadable` if the bytes are not such a document, `Unsupported` if it has a newer format.
 pub fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
     document::decode(bytes).map_err(|error| match error {
-        DocumentError::Newer(_) => {
-            PortError::new(ErrorKind::Unsupported, format!("{key}: {error}"))
-        }
+        DocumentError::Newer(_) => PortError {
+            reason: NEWER.to_owned(),
+            ..PortError::new(ErrorKind::Unsupported, format!("{key}: {error}"))
+        },
         DocumentError::Damaged(error) => PortError::new(
             ErrorKind::Unreadable,
             format!("{key}: not the expected JSON: {error}"),
@@ -112,9 +113,17 @@ pub fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
     })
 }
 
+/// The reason of the error of a document that has a newer format.
+const NEWER: &str = "NewerFormat";
+
+/// Returns whether a document was not read because it has a newer format.
+pub fn is_newer(error: &PortError) -> bool {
+    error.reason == NEWER
+}
+
 /// Returns whether a document cannot be read, so that it counts as absent if it can be made again.
 pub fn is_lost(error: &PortError) -> bool {
-    matches!(error.kind, ErrorKind::Unreadable | ErrorKind::Unsupported)
+    error.kind == ErrorKind::Unreadable || is_newer(error)
 }
 
 /// Reads a document that may be lost: one that cannot be read is set aside, with a warning, and

@@ -6,4 +6,3 @@ mod ministack;
 mod monitoring;
 mod rules;
 mod template;
-mod terraform;

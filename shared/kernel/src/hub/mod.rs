@@ -225,15 +225,15 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registration
 
 /// Adds the next step to the error of a registration with a newer format.
 fn newer(error: PortError, key: &str) -> PortError {
-    match error.kind {
-        ErrorKind::Unsupported => PortError {
-            message: format!(
-                "{}: use that version, or delete {key} to replace the registration by the flags that this version knows",
-                error.message
-            ),
-            ..error
-        },
-        _ => error,
+    if !state::is_newer(&error) {
+        return error;
+    }
+    PortError {
+        message: format!(
+            "{}: use that version, or delete {key} to replace the registration by the flags that this version knows",
+            error.message
+        ),
+        ..error
     }
 }
 
@@ -304,7 +304,7 @@ pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
         )),
         Err(error) if error.kind == ErrorKind::Unreadable => Err(damaged(&error.message)),
         // Not terminal: the object goes on when the newer version runs.
-        Err(error) if error.kind == ErrorKind::Unsupported => {
+        Err(error) if state::is_newer(&error) => {
             let error = newer(error, &key);
             Err(Failure::retry(reason::FAILED, &error).caused_by(error))
         }
