@@ -165,7 +165,9 @@ async fn run_one(
         reason = Empty,
         writes_without_span = Empty,
     );
-    let done = run_in_span(ports, request, wait_budget, listed);
+    // Boxed, as the parts of a step that have spans: without optimisation, a span's future takes the
+    // stack of its content several times.
+    let done = Box::pin(run_in_span(ports, request, wait_budget, listed));
     let done = done.instrument(span.clone()).await;
     record_result(&span, &done);
     done

@@ -24,7 +24,10 @@ impl Attempt<'_> {
         let phases = operation.phases(&self.release);
         while let Some(phase) = phases.get(self.running()?.cursor.phase).copied() {
             let span = tracing::trace_span!("phase", otel.name = phase.name());
-            match self.phase(operation, phase).instrument(span).await {
+            match Box::pin(self.phase(operation, phase))
+                .instrument(span)
+                .await
+            {
                 Ok(Step::Done) => self.running()?.cursor.next_phase(),
                 Ok(Step::Waiting(resources)) => {
                     self.flush().await?;

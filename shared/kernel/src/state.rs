@@ -1,7 +1,7 @@
 //! Small JSON in the bucket, under compare-and-swap.
 //!
 //! A record that can be made again counts as absent if it is damaged or has a newer format
-//! ([`document`]): it is set aside, and a new one is written. So a roll back goes on at once, and
+//! ([`document`]): it is set aside, and a new one is written. So a roll back continues at once, and
 //! the newer version makes its own record again later.
 
 use crate::document::{self, DocumentError};

@@ -104,7 +104,9 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
         let found = match source.interval() {
             Ok(_) => {
                 let fetched = K::reconcile(context, &seen, &mut status, &mut memory.own);
-                fetched.instrument(tracing::trace_span!("fetch")).await
+                Box::pin(fetched)
+                    .instrument(tracing::trace_span!("fetch"))
+                    .await
             }
             Err(error) => Err(Failure::terminal(reason::URL_INVALID, &error).caused_by(error)),
         };

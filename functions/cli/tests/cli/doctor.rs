@@ -329,7 +329,7 @@ mod orphans {
         ("driftless/HUBS/other", "canary"),
     ];
 
-    fn found(done: &Done, check: &str) -> Vec<(String, String)> {
+    fn findings_of(done: &Done, check: &str) -> Vec<(String, String)> {
         let checks = checks(done).into_iter();
         checks
             .filter(|(name, _, _)| name == check)
@@ -377,7 +377,7 @@ mod orphans {
             of_old("schedule/ has 1 keys"),
             of_old("waits/ has 1 keys"),
         ];
-        assert_eq!(found(done, "state"), expected, "{}", done.out);
+        assert_eq!(findings_of(done, "state"), expected, "{}", done.out);
         for next in [
             "aws s3 rm --recursive s3://bucket/index/ --exclude '*' --include '*/old+*'",
             "aws s3 rm --recursive s3://bucket/objects/old/",
@@ -386,7 +386,7 @@ mod orphans {
             assert!(done.out.contains(next), "{next}: {}", done.out);
         }
         let secret = "the secret manager has hubs/staging, and the hub is not registered";
-        assert_eq!(found(done, "kubeconfigs"), [note(secret)]);
+        assert_eq!(findings_of(done, "kubeconfigs"), [note(secret)]);
         assert!(!done.out.contains("canary"), "{}", done.out);
         assert_eq!(after.len(), objects.len(), "nothing is changed");
     }

@@ -123,7 +123,7 @@ async fn run<T>(
     }
     let ids = exported(&span).or(parent).unwrap_or_else(random);
     span.record("chain", hex::encode(ids.trace));
-    let work = work.instrument(span);
+    let work = Box::pin(work).instrument(span);
     let current = Work {
         origin: Origin::new(TraceParent::new(ids), delivery),
         api_requests: Arc::default(),

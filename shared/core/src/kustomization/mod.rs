@@ -207,7 +207,9 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         loaded.await.map_err(artifact_failure)?;
         remote::build(context, files, &owner, inputs).await
     };
-    let built = built.instrument(tracing::trace_span!("render")).await?;
+    let built = Box::pin(built)
+        .instrument(tracing::trace_span!("render"))
+        .await?;
     let since = progress.health_since(context, &artifact);
     let prune = apply_and_prune(
         context, progress, &target, &artifact, built, &ignore, is_touched,
@@ -428,7 +430,7 @@ async fn apply_and_prune(
     };
     let span = tracing::trace_span!("apply", objects = objects.len());
     let applied = apply::apply(context, target, &owner, objects, known, ignore);
-    let mut applied = applied.instrument(span).await;
+    let mut applied = Box::pin(applied).instrument(span).await;
     known_objects::keep(
         context,
         target,
@@ -481,7 +483,9 @@ async fn apply_and_prune(
         start: progress.start,
     };
     let pruned = prune.run(&mut progress.owner, &gate.stale);
-    let pruned = pruned.instrument(tracing::trace_span!("prune")).await;
+    let pruned = Box::pin(pruned)
+        .instrument(tracing::trace_span!("prune"))
+        .await;
     progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());
@@ -588,7 +592,9 @@ async fn check_health(
         progress.memory,
         since,
     );
-    let health = health.instrument(tracing::trace_span!("health")).await;
+    let health = Box::pin(health)
+        .instrument(tracing::trace_span!("health"))
+        .await;
     match health {
         Ok(health::Health::NotAsked) => {
             progress.memory.wait = None;

@@ -303,7 +303,7 @@ pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
             format!("hub '{name}' is not registered: run driftless bootstrap"),
         )),
         Err(error) if error.kind == ErrorKind::Unreadable => Err(damaged(&error.message)),
-        // Not terminal: the object goes on when the newer version runs.
+        // Not terminal: the object continues when the newer version runs.
         Err(error) if state::is_newer(&error) => {
             let error = newer(error, &key);
             Err(Failure::retry(reason::FAILED, &error).caused_by(error))
