@@ -165,8 +165,8 @@ async fn run_one(
         reason = Empty,
         writes_without_span = Empty,
     );
-    // Boxed, as the parts of a step that have spans: without optimisation, a span's future takes the
-    // stack of its content several times.
+    // Boxed, as the parts of a step that have spans: without optimisation, the future of a span
+    // takes the stack of its content several times.
     let done = Box::pin(run_in_span(ports, request, wait_budget, listed));
     let done = done.instrument(span.clone()).await;
     record_result(&span, &done);
