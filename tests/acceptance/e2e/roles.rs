@@ -35,6 +35,8 @@ const UNSEEN: &[(&str, &str, &str, &str)] = &[
     ("ReconcileRole", "sts:", "", "only with EcrRepositories"),
     ("DriftRole", "s3:", "/limits/*", REHEARSAL),
     ("DriftRole", "s3:", "/receivers/*", REHEARSAL),
+    ("DriftRole", "s3:", "/index/*", REHEARSAL),
+    ("DriftRole", "s3:", "/artifacts/*", REHEARSAL),
 ];
 const LAMBDA: &str = "Lambda itself writes logs and polls queues with the role of the function";
 const REHEARSAL: &str = "a rehearsal does it for an interval that is over: the run is too short";
