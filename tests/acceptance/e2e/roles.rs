@@ -35,9 +35,11 @@ const UNSEEN: &[(&str, &str, &str, &str)] = &[
     ("ReconcileRole", "sts:", "", "only with EcrRepositories"),
     ("DriftRole", "s3:", "/limits/*", REHEARSAL),
     ("DriftRole", "s3:", "/receivers/*", REHEARSAL),
-    ("DriftRole", "s3:", "/index/*", REHEARSAL),
-    ("DriftRole", "s3:", "/artifacts/*", REHEARSAL),
 ];
+/// The calls that a role refuses on purpose: the role and a part of the resource. A rehearsal that is
+/// refused is a step instead, and the function that the timer starts reads no content of a source.
+const REFUSED_ON_PURPOSE: &[(&str, &str)] =
+    &[("DriftRole", "/index/"), ("DriftRole", "/artifacts/")];
 const LAMBDA: &str = "Lambda itself writes logs and polls queues with the role of the function";
 const REHEARSAL: &str = "a rehearsal does it for an interval that is over: the run is too short";
 
@@ -59,6 +61,15 @@ fn roles_allow_what_the_functions_do_and_nothing_else() {
 
     let calls = world.ministack.calls();
     let (allowed, refused): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(_, allowed)| *allowed);
+    let is_mistake = |(call, _): &&(Call, bool)| {
+        let mut on_purpose = REFUSED_ON_PURPOSE.iter();
+        !on_purpose.any(|(role, part)| {
+            call.role.contains(role)
+                && call.action == "s3:GetObject"
+                && call.resource.contains(part)
+        })
+    };
+    let refused: Vec<_> = refused.iter().filter(is_mistake).collect();
     assert!(refused.is_empty(), "refused: {refused:#?}");
     let allowed: Vec<Call> = allowed.into_iter().map(|(call, _)| call).collect();
     let roles: BTreeSet<&String> = allowed.iter().map(|call| &call.role).collect();
