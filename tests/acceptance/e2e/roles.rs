@@ -39,9 +39,9 @@ const UNSEEN: &[(&str, &str, &str, &str)] = &[
     ("DriftRole", "s3:", "/limits/*", REHEARSAL),
     ("DriftRole", "s3:", "/receivers/*", REHEARSAL),
 ];
-/// The calls that a role refuses on purpose: the role and a part of the resource. A rehearsal that is
-/// refused is a step instead, and the function that the timer starts reads neither keys of tenants
-/// nor what sources contain.
+/// The calls that a role refuses on purpose: the role and a part of the resource. A rehearsal that
+/// is refused is a step instead, and the function that the timer starts reads neither keys of
+/// tenants nor what sources contain.
 const REFUSED_ON_PURPOSE: &[(&str, &str)] = &[
     ("DriftRole", ":secret:driftless/tenants/"),
     ("DriftRole", "/index/"),
