@@ -6,6 +6,8 @@ use driftless_memory::MemoryBlobs;
 use driftless_nats::NatsBlobs;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 type Store = Arc<dyn Blobs>;
 
@@ -282,6 +284,71 @@ async fn on_nats() {
     contract(store.clone()).await;
     assert_eq!(store.url("a/b"), "nats://blobs-blobs/a/b");
     large_blobs(&store).await;
+    set_aside_parts(&store).await;
+    listings(&store).await;
+}
+
+/// Checks that a large blob that was set aside has its own parts, and that its old ones are gone.
+async fn set_aside_parts(store: &Store) {
+    let content = Bytes::from(vec![7; 3 << 20]);
+    let put = store.put("artifacts/large", content, Precondition::Absent);
+    let version = done(put.await.expect("write"));
+    let stream = nats_stream("blobs-chunks").await;
+    let before = stream.cached_info().state.last_sequence;
+    let aside = store.set_aside("artifacts/large", &version).await;
+    aside.expect("set aside");
+    assert_eq!(store.get("artifacts/large").await.expect("read"), None);
+    let stream = nats_stream("blobs-chunks").await;
+    let state = &stream.cached_info().state;
+    assert_eq!(state.messages, 6);
+    assert_eq!(state.first_sequence, before + 1, "the old parts are left");
+    let part = stream.get_raw_message(state.last_sequence).await;
+    let part = part.expect("a part");
+    let ttl = part.headers.get("Nats-TTL").map(|ttl| ttl.as_str());
+    assert_eq!(ttl, Some("604800"), "a week");
+}
+
+/// Checks that a listing ends while others write and delete, and has each blob that stays once.
+async fn listings(store: &Store) {
+    const STAYING: usize = 40;
+    let end = Arc::new(AtomicBool::new(false));
+    let staying = |number: usize| format!("waits/staying-{number:02}");
+    for number in 0..STAYING {
+        done(write(store, &staying(number), "0", Precondition::None).await);
+    }
+    let writers = (0..4).map(|writer| {
+        let (store, end) = (store.clone(), end.clone());
+        tokio::spawn(async move {
+            let mut round = 0;
+            while !end.load(Ordering::Relaxed) {
+                let key = staying((writer * 11 + round) % STAYING);
+                let text = round.to_string();
+                done(write(&store, &key, &text, Precondition::None).await);
+                let note = format!("waits/note-{writer}-{}", round % 7);
+                done(write(&store, &note, "", Precondition::None).await);
+                store.delete(&note).await.expect("delete");
+                round += 1;
+            }
+            round
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let (start, mut longest) = (Instant::now(), Duration::ZERO);
+    while start.elapsed() < Duration::from_secs(5) {
+        let start = Instant::now();
+        let listed = keys(store.list("waits/").await.expect("list"));
+        longest = longest.max(start.elapsed());
+        assert!(listed.is_sorted_by(|one, next| one < next), "{listed:?}");
+        for number in 0..STAYING {
+            assert!(listed.contains(&staying(number)), "{number}: {listed:?}");
+        }
+    }
+    end.store(true, Ordering::Relaxed);
+    for writer in writers {
+        let rounds = writer.await.expect("the writer");
+        assert!(rounds > STAYING, "{rounds} rounds");
+    }
+    assert!(longest < Duration::from_secs(8), "{longest:?}");
 }
 
 /// Checks blobs that are larger than a message: their parts are replaced and deleted with them, and
@@ -356,11 +423,13 @@ async fn large_blobs(store: &Store) {
 
 /// Returns the number of stored parts of large blobs, as another client counts them.
 async fn parts() -> u64 {
+    let stream = nats_stream("blobs-chunks").await;
+    stream.cached_info().state.messages
+}
+
+/// Returns a stream, with its state now.
+async fn nats_stream(name: &str) -> async_nats::jetstream::stream::Stream {
     let client = async_nats::connect(crate::nats_server().url()).await;
     let context = async_nats::jetstream::new(client.expect("connect"));
-    let stream = context
-        .get_stream("blobs-chunks")
-        .await
-        .expect("the stream");
-    stream.cached_info().state.messages
+    context.get_stream(name).await.expect("the stream")
 }

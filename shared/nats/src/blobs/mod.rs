@@ -4,11 +4,12 @@
 //! in one step. The content of a blob that is larger than a message is stored first, in messages of
 //! another stream that never change; the blob's own message has only their name.
 
+mod list;
+
 use crate::connection::Nats;
 use crate::error::{is_conflict, of_publish, unavailable, unreadable};
 use crate::{expiry, keys};
 use async_nats::HeaderMap;
-use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use driftless_kernel::ports::{
     part,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
+use list::Listing;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -29,8 +31,6 @@ const HEADERS: usize = 16 << 10;
 const CONCURRENCY: usize = 4;
 /// The reads of a blob whose parts another writer deletes meanwhile.
 const TRIES: usize = 5;
-/// The time without an entry after which a listing fails.
-const SILENCE: Duration = Duration::from_secs(10);
 
 /// The header with the size of the content of a message, in a listing without contents.
 const MESSAGE_SIZE: &str = "Nats-Msg-Size";
@@ -232,8 +232,32 @@ impl NatsBlobs {
         }
     }
 
+    /// Returns the message of a content that is kept for this time, and stores the parts of a large
+    /// one before.
+    async fn message(
+        &self,
+        operation: &str,
+        content: Bytes,
+        kept: Option<Duration>,
+    ) -> Result<(PublishMessage, Option<Parts>)> {
+        if content.len() <= self.message_size() {
+            return Ok((expiring(content, kept), None));
+        }
+        let parts = self.write_parts(operation, &content, kept).await?;
+        let message = expiring(Bytes::new(), kept)
+            .header(PARTS, parts.id.as_str())
+            .header(SIZE, parts.size.to_string())
+            .header(PART_SIZE, parts.part_size.to_string());
+        Ok((message, Some(parts)))
+    }
+
     /// Stores the parts of a large content.
-    async fn write_parts(&self, operation: &str, key: &str, content: &Bytes) -> Result<Parts> {
+    async fn write_parts(
+        &self,
+        operation: &str,
+        content: &Bytes,
+        kept: Option<Duration>,
+    ) -> Result<Parts> {
         let part_size = self.message_size();
         let parts = Parts {
             id: random_id(operation)?,
@@ -244,7 +268,7 @@ impl NatsBlobs {
         let sent = futures::stream::iter(chunks.map(|(number, start)| {
             let chunk = content.slice(start..content.len().min(start + part_size));
             let subject = format!("{}.chunks.{}.{number}", self.nats.prefix, parts.id);
-            async move { self.send(operation, subject, expiring(key, chunk)).await }
+            async move { self.send(operation, subject, expiring(chunk, kept)).await }
         }))
         .buffer_unordered(CONCURRENCY)
         .try_collect::<Vec<u64>>();
@@ -296,10 +320,10 @@ impl NatsBlobs {
     }
 }
 
-/// Returns a message that is kept as long as blobs with this key.
-fn expiring(key: &str, content: Bytes) -> PublishMessage {
+/// Returns a message that is kept for this time; for ever without one.
+fn expiring(content: Bytes, kept: Option<Duration>) -> PublishMessage {
     let message = PublishMessage::build().payload(content);
-    match expiry::of(key) {
+    match kept {
         Some(time) => message.ttl(time),
         None => message,
     }
@@ -338,17 +362,8 @@ impl Blobs for NatsBlobs {
                 (None, parts.map(|parts| parts.id))
             }
         };
-        let (mut message, parts) = match content.len() <= self.message_size() {
-            true => (expiring(key, content), None),
-            false => {
-                let parts = self.write_parts(&operation, key, &content).await?;
-                let message = expiring(key, Bytes::new())
-                    .header(PARTS, parts.id.as_str())
-                    .header(SIZE, parts.size.to_string())
-                    .header(PART_SIZE, parts.part_size.to_string());
-                (message, Some(parts))
-            }
-        };
+        let kept = expiry::of(key);
+        let (mut message, parts) = self.message(&operation, content, kept).await?;
         if let Some(sequence) = expected {
             message = message.expected_last_subject_sequence(sequence);
         }
@@ -408,61 +423,7 @@ impl Blobs for NatsBlobs {
 
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let operation = self.operation("list", prefix);
-        self.nats.ready(&operation).await?;
-        let root = format!("{}.blobs", self.nats.prefix);
-        let config = pull::OrderedConfig {
-            filter_subject: keys::filter(&root, prefix),
-            deliver_policy: DeliverPolicy::LastPerSubject,
-            headers_only: true,
-            ..pull::OrderedConfig::default()
-        };
-        let failed = |error: &dyn std::fmt::Display| unavailable(&operation, error);
-        let consumer = self.nats.blobs.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| failed(&error))?;
-        let info = consumer.cached_info();
-        let (name, is_empty) = (info.name.clone(), info.num_pending == 0);
-        let mut found = Vec::new();
-        if !is_empty {
-            let messages = consumer.messages().await;
-            let mut messages = messages.map_err(|error| failed(&error))?;
-            loop {
-                let next = tokio::time::timeout(SILENCE, messages.try_next()).await;
-                let next = next.map_err(|_| failed(&"no answer"))?;
-                let Some(message) = next.map_err(|error| failed(&error))? else {
-                    return Err(failed(&"the listing ended early"));
-                };
-                let info = message.info().map_err(|error| failed(&error))?;
-                let headers = message.headers.as_ref();
-                let parts = headers.and_then(parts);
-                let size = match &parts {
-                    Some(parts) => Some(parts.size),
-                    None => headers
-                        .and_then(|headers| headers.get(MESSAGE_SIZE))
-                        .and_then(|size| size.as_str().parse().ok()),
-                };
-                let key = message.subject.as_str().strip_prefix(root.as_str());
-                let key = key.and_then(|key| keys::decode(key.strip_prefix('.')?));
-                let (Some(key), Some(size)) = (key, size) else {
-                    return Err(unreadable(&operation, "an entry has no key or no size"));
-                };
-                if key.starts_with(prefix) {
-                    found.push(BlobEntry {
-                        key,
-                        size,
-                        version: Some(version(info.stream_sequence, parts.as_ref())),
-                    });
-                }
-                if info.pending == 0 {
-                    break;
-                }
-            }
-        }
-        // The server deletes the consumer of a listing that was given up after 30 s.
-        if let Err(error) = self.nats.blobs.delete_consumer(&name).await {
-            tracing::debug!("the consumer of a listing is left: {error}");
-        }
-        found.sort_by(|one, other| one.key.cmp(&other.key));
-        Ok(found)
+        Listing::new(self, prefix, operation).entries().await
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>> {
@@ -471,7 +432,9 @@ impl Blobs for NatsBlobs {
         Ok(record.map(|record| record.size()))
     }
 
-    /// Moves the blob to the subjects `PREFIX.aside`, where it is kept for a week.
+    /// Moves the blob to the subjects `PREFIX.aside`, where it is kept for a week. A large blob is
+    /// written again for that, because its parts have the time of their key; if one of them is
+    /// missing, the others stay for that time.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
         let operation = self.operation("set aside", key);
         let Some(record) = self.record(&operation, key).await? else {
@@ -480,17 +443,33 @@ impl Blobs for NatsBlobs {
         if record.version() != *version {
             return Ok(());
         }
-        let subject = format!("{}.aside.{}", self.nats.prefix, keys::encode(key));
-        let mut message = PublishMessage::build()
-            .payload(record.content)
-            .ttl(expiry::ASIDE);
-        for name in [PARTS, SIZE, PART_SIZE] {
-            if let Some(value) = record.headers.get(name) {
-                message = message.header(name, value.clone());
+        let content = match &record.parts {
+            None => Some(record.content),
+            Some(parts) => self.read_parts(&operation, parts, 0..parts.size).await?,
+        };
+        let (message, is_copied) = match content {
+            Some(content) => {
+                let copy = self.message(&operation, content, Some(expiry::ASIDE));
+                (copy.await?.0, true)
             }
-        }
+            None => {
+                let mut message = expiring(Bytes::new(), Some(expiry::ASIDE));
+                for name in [PARTS, SIZE, PART_SIZE] {
+                    if let Some(value) = record.headers.get(name) {
+                        message = message.header(name, value.clone());
+                    }
+                }
+                (message, false)
+            }
+        };
+        let subject = format!("{}.aside.{}", self.nats.prefix, keys::encode(key));
         self.send(&operation, subject, message).await?;
-        self.delete_message(&operation, record.sequence).await?;
+        if self.delete_message(&operation, record.sequence).await?
+            && is_copied
+            && let Some(parts) = record.parts
+        {
+            self.drop_parts(&parts.id).await;
+        }
         Ok(())
     }
 
