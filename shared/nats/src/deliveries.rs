@@ -6,7 +6,7 @@ use crate::queue::QueueName;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{AckKind, Message};
-use driftless_kernel::document;
+use driftless_kernel::document::{self, DocumentError};
 use driftless_kernel::ports::{Request, Result, SweepRequest};
 use futures::StreamExt as _;
 use std::time::Duration;
@@ -119,16 +119,15 @@ impl Delivery {
     /// Reads the message.
     ///
     /// # Errors
-    /// The message is not one of this version; the error names the place of the fault.
-    pub fn work(&self) -> std::result::Result<Work, String> {
+    /// The message is damaged, or of a newer version, which another worker may have.
+    pub fn work(&self) -> std::result::Result<Work, DocumentError> {
         let body = &self.message.payload;
-        let read = match self.queue {
+        match self.queue {
             QueueName::Steps | QueueName::Isolated => document::decode(body).map(Work::Step),
             QueueName::Sweeps => {
                 document::decode(body).map(|SweepRequest { sweep }| Work::Sweep(sweep))
             }
-        };
-        read.map_err(|error| format!("the message cannot be read: {error}"))
+        }
     }
 
     /// Reports to the server that a worker still has the message.

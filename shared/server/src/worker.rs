@@ -12,6 +12,7 @@ use crate::signals::StopSignals;
 use crate::tasks::{Backlog, LAST_EXPORT, ServerState};
 use driftless_adapters::trace;
 use driftless_core::{step, sweep};
+use driftless_kernel::document::DocumentError;
 use driftless_kernel::ports::{Ports, Result};
 use driftless_nats::{Deliveries, Delivery, MAX_DELIVERIES, Nats, NatsQueue, QueueName, Work};
 use futures::FutureExt as _;
@@ -214,8 +215,15 @@ impl Shared {
         }
         let work = match delivery.work() {
             Ok(work) => work,
-            Err(problem) => {
-                bury(delivery, &problem).await;
+            // A newer worker may get it next.
+            Err(error @ DocumentError::Newer(_)) if delivery.deliveries < MAX_DELIVERIES => {
+                let queue = delivery.queue().as_str();
+                tracing::warn!(queue, "a message is delivered again: {error}");
+                retry(delivery).await;
+                return;
+            }
+            Err(error) => {
+                bury(delivery, &format!("the message cannot be read: {error}")).await;
                 return;
             }
         };
@@ -240,8 +248,7 @@ impl Shared {
         } else if delivery.deliveries >= MAX_DELIVERIES {
             bury(delivery, "the step did not end in the last delivery").await;
         } else {
-            let deliveries = u32::try_from(delivery.deliveries).unwrap_or(u32::MAX);
-            delivery.retry(step::redelivery(deliveries)).await;
+            retry(delivery).await;
         }
     }
 
@@ -326,6 +333,12 @@ async fn bury(delivery: Delivery, reason: &str) {
     );
     if let Err(error) = delivery.bury(reason).await {
         tracing::error!("{error}; it is delivered again");
+/// Returns a message to the queue, for a delay that grows with its deliveries.
+async fn retry(delivery: Delivery) {
+    let deliveries = u32::try_from(delivery.deliveries).unwrap_or(u32::MAX);
+    delivery.retry(step::redelivery(deliveries)).await;
+}
+
     }
 }
 

@@ -1,6 +1,7 @@
 use driftless_adapters::aws::SqsQueue;
 use driftless_adapters::local::LocalQueue;
 use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::document::DocumentError;
 use driftless_kernel::ports::{Cause, ErrorKind, Queue, Request};
 use driftless_nats::{Deliveries, Delivery, NatsQueue, QueueName, Work};
 use serde_json::json;
@@ -323,6 +324,27 @@ async fn on_nats_a_message_comes_again_until_it_is_done_or_dead() {
     assert_eq!(reason, Some("the stepfailed"));
     let buried: Request = serde_json::from_slice(&message.payload).expect("a request");
     assert_eq!(buried, request("back"));
+}
+
+/// Checks that a message of a newer format has another error than a damaged one.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_nats_a_message_may_be_of_a_newer_version() {
+    let nats = crate::nats("newer").await;
+    let client = async_nats::connect(crate::nats_server().url()).await;
+    let context = async_nats::jetstream::new(client.expect("connect"));
+    for (queue, name) in [(QueueName::Steps, "steps"), (QueueName::Sweeps, "sweeps")] {
+        for body in [r#"{"format":2}"#, "{}"] {
+            let sent = context.publish(format!("newer.queue.{name}"), body.into());
+            sent.await.expect("sent").await.expect("an answer");
+        }
+        let deliveries = Deliveries::new(&nats, queue);
+        let newer = received(&deliveries, MINUTE).await.expect("a message");
+        let error = newer.work().expect_err("a newer format");
+        assert!(matches!(error, DocumentError::Newer(2)), "{error}");
+        let damaged = received(&deliveries, MINUTE).await.expect("a message");
+        let error = damaged.work().expect_err("no request");
+        assert!(matches!(error, DocumentError::Damaged(_)), "{error}");
+    }
 }
 
 /// Checks that many workers queue one sweep of a hub in an interval.
