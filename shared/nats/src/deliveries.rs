@@ -15,8 +15,9 @@ use tokio::sync::Mutex;
 /// The number of deliveries after which a message that fails is put among the dead messages, as
 /// from the queue on AWS.
 pub const MAX_DELIVERIES: u64 = 5;
-/// The time for which the server keeps a request for a message.
-const WAIT: Duration = Duration::from_secs(30);
+/// The time for which the server keeps a request for a message. A request cannot be taken back
+/// without the loss of a message that is on its way, so that an isolated step waits for its end.
+const WAIT: Duration = Duration::from_secs(5);
 /// The header of a dead message with the reason.
 const REASON: &str = "Driftless-Reason";
 
@@ -57,7 +58,12 @@ impl Deliveries {
         }
     }
 
-    /// Waits for a message, for half a minute at most; `None` if it does not come.
+    /// Returns the queue.
+    pub fn queue(&self) -> QueueName {
+        self.queue
+    }
+
+    /// Waits for a message, for five seconds at most; `None` if it does not come.
     ///
     /// # Errors
     /// No server is connected, or the connection was lost.

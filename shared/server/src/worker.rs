@@ -21,7 +21,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{RwLock, watch};
+use tokio::sync::{RwLock, RwLockReadGuard, watch};
 use tokio::task::JoinHandle;
 
 /// The number of hubs that a worker sweeps at the same time.
@@ -58,9 +58,15 @@ pub struct Worker {
 struct Shared {
     state: Arc<ServerState>,
     nats: Nats,
-    /// Steps have it for reading, an isolated step for writing: it runs alone.
-    alone: RwLock<()>,
+    /// An isolated step has it for writing: it runs when no other step runs. A receiver of the
+    /// others has it for reading from the request of a message to the end of the step, so that no
+    /// message waits in this worker for an isolated step. The lock is fair: while an isolated step
+    /// waits, no message is requested.
+    steps: RwLock<()>,
 }
+
+/// The right of a receiver to run a step that is not isolated; `None` for other messages.
+type Turn<'a> = Option<RwLockReadGuard<'a, ()>>;
 
 /// The phases of a worker, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +96,7 @@ impl Worker {
                 metrics: Metrics::new(false),
             }),
             nats: nats.clone(),
-            alone: RwLock::default(),
+            steps: RwLock::default(),
         });
         let (phase, watched) = watch::channel(Phase::Running);
         let mut tasks = Vec::new();
@@ -190,10 +196,10 @@ impl Shared {
             let received = tokio::select! {
                 biased;
                 () = reached(&mut phase, Phase::Stopping) => return,
-                received = deliveries.next() => received,
+                received = self.next(&deliveries) => received,
             };
             match received {
-                Ok(Some(delivery)) => self.handle(delivery, &mut phase).await,
+                Ok(Some((delivery, _turn))) => self.handle(delivery, &mut phase).await,
                 Ok(None) => {}
                 Err(error) => {
                     tracing::debug!("{error}");
@@ -204,6 +210,17 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Waits for a message for some seconds, and before that for the turn of a step that is not
+    /// isolated.
+    async fn next(&self, deliveries: &Deliveries) -> Result<Option<(Delivery, Turn<'_>)>> {
+        let turn = match deliveries.queue() {
+            QueueName::Steps => Some(self.steps.read().await),
+            QueueName::Isolated | QueueName::Sweeps => None,
+        };
+        let received = deliveries.next().await?;
+        Ok(received.map(|delivery| (delivery, turn)))
     }
 
     /// Does the work of a message, and acknowledges it. If the worker must end before that, the
@@ -228,7 +245,7 @@ impl Shared {
             }
         };
         let is_done = {
-            let done = AssertUnwindSafe(self.work(work)).catch_unwind();
+            let done = AssertUnwindSafe(self.work(delivery.queue(), work)).catch_unwind();
             tokio::pin!(done);
             let mut progress = tokio::time::interval(Delivery::PROGRESS);
             progress.reset();
@@ -252,15 +269,15 @@ impl Shared {
         }
     }
 
-    /// Does the work of a message. Returns false if the message must be delivered again.
-    async fn work(&self, work: Work) -> bool {
+    /// Does the work of a message of this queue. Returns false if the message must be delivered
+    /// again.
+    async fn work(&self, queue: QueueName, work: Work) -> bool {
         match work {
-            Work::Step(request) if request.isolated => {
-                let _alone = self.alone.write().await;
-                !self.state.step(&request).await.is_unfinished()
-            }
             Work::Step(request) => {
-                let _shared = self.alone.read().await;
+                let _alone = match queue {
+                    QueueName::Isolated => Some(self.steps.write().await),
+                    QueueName::Steps | QueueName::Sweeps => None,
+                };
                 !self.state.step(&request).await.is_unfinished()
             }
             Work::Sweep(hub) => {
@@ -323,6 +340,12 @@ fn until_next(interval: Duration, now: Duration) -> Duration {
     Duration::from_millis(rest.unwrap_or(1000))
 }
 
+/// Returns a message to the queue, for a delay that grows with its deliveries.
+async fn retry(delivery: Delivery) {
+    let deliveries = u32::try_from(delivery.deliveries).unwrap_or(u32::MAX);
+    delivery.retry(step::redelivery(deliveries)).await;
+}
+
 /// Puts a message among the dead ones.
 async fn bury(delivery: Delivery, reason: &str) {
     let queue = delivery.queue();
@@ -333,12 +356,6 @@ async fn bury(delivery: Delivery, reason: &str) {
     );
     if let Err(error) = delivery.bury(reason).await {
         tracing::error!("{error}; it is delivered again");
-/// Returns a message to the queue, for a delay that grows with its deliveries.
-async fn retry(delivery: Delivery) {
-    let deliveries = u32::try_from(delivery.deliveries).unwrap_or(u32::MAX);
-    delivery.retry(step::redelivery(deliveries)).await;
-}
-
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! `DRIFTLESS_WORKER_KILLS` is the number of kills, `DRIFTLESS_WORKER_KILLS_SEED` the seed.
 
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_harness::cluster::Cluster;
 use driftless_harness::command::driftless;
 use driftless_harness::environment::number;
@@ -15,8 +16,9 @@ use driftless_harness::nats::NatsServer;
 use driftless_harness::process::{PATIENCE, run};
 use driftless_harness::random::Random;
 use driftless_harness::worker::Worker;
-use driftless_kernel::ports::{Blobs as _, Precondition};
-use driftless_nats::{NatsBlobs, NatsOptions};
+use driftless_kernel::ports::{Blobs as _, Cause, Precondition, Queue as _, Request};
+use driftless_nats::{Nats, NatsBlobs, NatsOptions, NatsQueue};
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -193,11 +195,8 @@ impl World {
         versions.collect()
     }
 
-    /// Ends the leases of killed workers, as if their time had passed. No worker runs. Returns
-    /// their number.
-    fn time_passes(&self) -> usize {
-        // Requests that the workers had sent have arrived after this.
-        std::thread::sleep(Duration::from_millis(500));
+    /// Connects to the streams of the workers.
+    async fn connect(&self) -> Nats {
         let options = NatsOptions {
             servers: vec![self.nats.url()],
             credentials: None,
@@ -205,10 +204,17 @@ impl World {
             prefix: "driftless".to_owned(),
             replicas: 1,
         };
+        driftless_nats::connect(&options).await.expect("connect")
+    }
+
+    /// Ends the leases of killed workers, as if their time had passed. No worker runs. Returns
+    /// their number.
+    fn time_passes(&self) -> usize {
+        // Requests that the workers had sent have arrived after this.
+        std::thread::sleep(Duration::from_millis(500));
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {
-            let nats = driftless_nats::connect(&options).await.expect("connect");
-            let blobs = NatsBlobs::new(&nats);
+            let blobs = NatsBlobs::new(&self.connect().await);
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let now = u64::try_from(now.expect("a time").as_millis()).expect("a time");
             let mut ended = 0;
@@ -285,6 +291,56 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// Checks that an isolated step runs although receivers wait for other messages, and that a message
+/// of a newer version returns to the queue.
+fn special_messages(world: &World, workers: &[Worker; 2]) {
+    let object = ObjectRef::new(FluxKind::Kustomization, "flux-system", "app-0");
+    let isolated = Request {
+        isolated: true,
+        ..Request::new("hub", object, Cause::Source)
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let nats = world.connect().await;
+        let queue = NatsQueue::new(&nats, Duration::from_secs(SWEEP));
+        let client = async_nats::connect(world.nats.url()).await;
+        let context = async_nats::jetstream::new(client.expect("connect"));
+        let newer = json!({"format": 2, "later": true}).to_string();
+        let sent = context.publish("driftless.queue.steps", newer.into()).await;
+        let sequence = sent.expect("sent").await.expect("an answer").sequence;
+        let sent = queue.send(vec![(isolated, Duration::ZERO)]).await;
+        sent.expect("sent");
+        let stream = context
+            .get_stream("driftless-queue")
+            .await
+            .expect("the stream");
+        let start = Instant::now();
+        loop {
+            let left = stream.info_with_subjects("driftless.queue.isolated").await;
+            let left = left.expect("the subjects").count().await;
+            let again = "a message is delivered again: written by a newer driftless";
+            let is_returned = workers.iter().any(|worker| worker.log().contains(again));
+            if left == 0 && is_returned {
+                break;
+            }
+            let logs = workers.each_ref().map(Worker::log_tail).join("\n---\n");
+            assert!(
+                start.elapsed() < PATIENCE,
+                "{left} isolated steps wait: {logs}"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        eprintln!("  an isolated step: {:.1} s", start.elapsed().as_secs_f64());
+        let dead = context
+            .get_stream("driftless-dead")
+            .await
+            .expect("the stream");
+        assert_eq!(dead.cached_info().state.messages, 0, "a message is dead");
+        let deleted = stream.delete_message(sequence).await;
+        assert!(deleted.expect("deleted"), "the message is not in the queue");
+    });
+}
+
 #[test]
 fn two_workers_one_stream() {
     let kills = number("DRIFTLESS_WORKER_KILLS", KILLS);
@@ -343,6 +399,8 @@ fn workers_share_the_sweeps_and_survive_the_server() {
         (intervals.saturating_sub(1)..=intervals + 1).contains(&count),
         "{count} sweeps in {intervals} intervals"
     );
+
+    special_messages(&world, &workers);
 
     // What is not queued is not accepted, and the workers connect again by themselves. A delivery
     // waits some seconds for the server.
