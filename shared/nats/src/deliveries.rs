@@ -160,7 +160,7 @@ impl Delivery {
         self.nats.ready(operation).await?;
         let subject = format!("{}.dead.{}", self.nats.prefix, self.queue.as_str());
         // A reason of several lines is not a header.
-        let reason: String = reason.chars().filter(|char| !char.is_control()).collect();
+        let reason = reason.replace(char::is_control, " ");
         let mut message = PublishMessage::build()
             .payload(self.message.payload.clone())
             .header(REASON, reason.as_str());

@@ -321,7 +321,7 @@ async fn on_nats_a_message_comes_again_until_it_is_done_or_dead() {
         .headers
         .get("Driftless-Reason")
         .map(|reason| reason.as_str());
-    assert_eq!(reason, Some("the stepfailed"));
+    assert_eq!(reason, Some("the step failed"));
     let buried: Request = serde_json::from_slice(&message.payload).expect("a request");
     assert_eq!(buried, request("back"));
 }
