@@ -351,10 +351,10 @@ async fn on_nats_a_message_may_be_of_a_newer_version() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_nats_a_hub_has_one_sweep_in_an_interval() {
     let nats = crate::nats("sweeps").await;
-    let hour = Duration::from_secs(600);
+    let interval = Duration::from_secs(600);
     let hubs = ["staging".to_owned(), "eu/production".to_owned()];
     for _ in 0..3 {
-        let worker = NatsQueue::new(&nats, hour);
+        let worker = NatsQueue::new(&nats, interval);
         assert!(worker.sweep(&hubs).await.expect("sent"));
     }
     let sweeps = Deliveries::new(&nats, QueueName::Sweeps);
