@@ -102,14 +102,7 @@ impl Server {
             stopped.await.unwrap_or_default();
         });
         let mut server = tokio::spawn(server);
-        tokio::select! {
-            () = signals.wait() => {}
-            done = &mut server => return Err(ServerError::Http(done)),
-        }
-        tracing::info!(
-            "stopping: running steps have {} s to finish; a second signal stops at once",
-            GRACE.as_secs()
-        );
+        begin_stop(&mut server, signals, GRACE).await?;
         self.garbage.abort();
         let workers = self.tasks.close();
         self.dashboard.stop();
@@ -128,4 +121,24 @@ impl Server {
         drop(self.data);
         Ok(())
     }
+}
+
+/// Waits for the signal after which running steps have the time `grace` to finish.
+///
+/// # Errors
+/// The HTTP server ended before the signal.
+pub(crate) async fn begin_stop(
+    server: &mut JoinHandle<()>,
+    signals: &mut StopSignals,
+    grace: Duration,
+) -> Result<(), ServerError> {
+    tokio::select! {
+        () = signals.wait() => {}
+        done = server => return Err(ServerError::Http(done)),
+    }
+    tracing::info!(
+        "stopping: running steps have {} s to finish; a second signal stops at once",
+        grace.as_secs()
+    );
+    Ok(())
 }

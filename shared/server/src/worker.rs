@@ -7,7 +7,7 @@
 use crate::connections::{self, ConnectionLimits, Count};
 use crate::http;
 use crate::metrics::Metrics;
-use crate::server::ServerError;
+use crate::server::{ServerError, begin_stop};
 use crate::signals::StopSignals;
 use crate::tasks::{Backlog, LAST_EXPORT, ServerState};
 use driftless_adapters::trace;
@@ -134,14 +134,7 @@ impl Worker {
         signals: &mut StopSignals,
     ) -> std::result::Result<(), ServerError> {
         let mut server = tokio::spawn(self.serve(listener));
-        tokio::select! {
-            () = signals.wait() => {}
-            done = &mut server => return Err(ServerError::Http(done)),
-        }
-        tracing::info!(
-            "stopping: running steps have {} s to finish; a second signal stops at once",
-            GRACE.as_secs()
-        );
+        begin_stop(&mut server, signals, GRACE).await?;
         let phase = self.phase;
         phase.send_replace(Phase::Stopping);
         let rest = futures::future::join(server, futures::future::join_all(self.tasks));
