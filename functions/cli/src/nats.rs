@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use driftless_flux::Invalid;
-use driftless_nats::{ConnectError, Nats, NatsOptions, connect};
+use driftless_nats::{ConnectError, Nats, NatsOptions, connect, without_login};
 use std::path::PathBuf;
 
 /// The flags of the servers, for a command that also has another kind of installation.
@@ -10,7 +10,13 @@ use std::path::PathBuf;
 pub struct NatsFlags {
     /// The address of a server of NATS, nats://HOST:4222 or tls://HOST:4222, with USER:PASSWORD@
     /// before the host if it needs that; repeat it for the servers of a cluster
-    #[arg(long, value_name = "URL", env = "DRIFTLESS_NATS", hide_env_values = true, value_delimiter = ',', value_parser = server)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "DRIFTLESS_NATS",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
     nats: Vec<String>,
     /// The file with the login at NATS, as nsc writes it
     #[arg(long, value_name = "FILE", requires = "nats")]
@@ -36,21 +42,32 @@ impl NatsFlags {
 
     /// Returns the addresses of the servers, without logins.
     pub fn display(&self) -> String {
-        let shown = self.nats.iter().map(|server| match server.split_once('@') {
-            Some((login, host)) => {
-                let scheme = login.split("://").next().unwrap_or_default();
-                format!("{scheme}://{host}")
-            }
-            None => server.clone(),
-        });
+        let shown = self.nats.iter().map(|server| without_login(server));
         shown.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Checks the addresses of the servers. It is not the parser of the flag, because clap quotes a
+    /// refused value, which may have a password.
+    ///
+    /// # Errors
+    /// An address has another form than a server of NATS.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.nats.iter().all(|server| is_address(server)) {
+            true => Ok(()),
+            false => Err(
+                Error::usage("--nats: expected nats://HOST:PORT or tls://HOST:PORT")
+                    .next("give each address with its scheme, in --nats or DRIFTLESS_NATS"),
+            ),
+        }
     }
 
     /// Connects, and creates the streams that are missing.
     ///
     /// # Errors
-    /// No server answers or accepts the login, or one lacks JetStream or is too old.
+    /// An address is not valid, no server answers or accepts the login, or one lacks JetStream or
+    /// is too old.
     pub async fn connect(&self) -> Result<Nats, Error> {
+        self.check()?;
         let options = NatsOptions {
             servers: self.nats.clone(),
             credentials: self.nats_credentials.clone(),
@@ -69,15 +86,12 @@ impl From<ConnectError> for Error {
     }
 }
 
-/// Parses the address of a server.
-fn server(text: &str) -> Result<String, Invalid> {
+/// Returns whether this is the address of a server, with a scheme.
+fn is_address(text: &str) -> bool {
     let rest = text
         .strip_prefix("nats://")
         .or_else(|| text.strip_prefix("tls://"));
-    match rest.filter(|host| !host.is_empty()) {
-        Some(_) => Ok(text.to_owned()),
-        None => Err("expected nats://HOST:PORT or tls://HOST:PORT".into()),
-    }
+    rest.is_some_and(|host| !host.is_empty())
 }
 
 /// Parses the prefix of streams, which is also a token of subjects.
@@ -95,10 +109,10 @@ mod tests {
 
     #[test]
     fn addresses_and_prefixes_are_checked() {
-        assert!(server("nats://127.0.0.1:4222").is_ok());
-        assert!(server("tls://nats.acme.dev").is_ok());
+        assert!(is_address("nats://127.0.0.1:4222"));
+        assert!(is_address("tls://nats.acme.dev"));
         for bad in ["127.0.0.1:4222", "http://nats", "nats://", "ws://nats:80"] {
-            assert!(server(bad).is_err(), "{bad}");
+            assert!(!is_address(bad), "{bad}");
         }
         assert!(prefix("driftless-eu_1").is_ok());
         for bad in ["", "a.b", "a b", "a>", &"x".repeat(33)] {

@@ -82,6 +82,7 @@ pub fn run(args: Args) -> Result<(), Error> {
             "give the address of a server of NATS, as --nats nats://127.0.0.1:4222 or in DRIFTLESS_NATS",
         ));
     }
+    args.nats.check()?;
     if !args.secrets.is_dir() {
         let shown = args.secrets.display();
         return Err(

@@ -9,6 +9,7 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use driftless_kernel::ports::Result;
 use percent_encoding::percent_decode_str;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -32,7 +33,7 @@ const CONNECT_POLL: Duration = Duration::from_millis(50);
 const PING: Duration = Duration::from_secs(10);
 
 /// The servers, the login and the names of an installation.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NatsOptions {
     /// The addresses of the servers of one cluster: `nats://HOST:4222`, or `tls://HOST:4222`, with
     /// `USER:PASSWORD@` or `TOKEN@` before the host of one of them if there is such a login.
@@ -47,6 +48,20 @@ pub struct NatsOptions {
     pub replicas: usize,
 }
 
+/// Without the logins of the addresses.
+impl fmt::Debug for NatsOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.servers.iter().map(|server| without_login(server));
+        f.debug_struct("NatsOptions")
+            .field("servers", &servers.collect::<Vec<_>>())
+            .field("credentials", &self.credentials)
+            .field("certificate_authority", &self.certificate_authority)
+            .field("prefix", &self.prefix)
+            .field("replicas", &self.replicas)
+            .finish()
+    }
+}
+
 /// The reason why the connection failed.
 #[derive(Debug)]
 pub struct ConnectError {
@@ -55,8 +70,8 @@ pub struct ConnectError {
     pub next: &'static str,
 }
 
-impl std::fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
@@ -148,6 +163,21 @@ pub async fn connect(options: &NatsOptions) -> std::result::Result<Nats, Connect
         context,
         losses,
     })
+}
+
+/// Returns the address of a server without its login: a password may have any character, also the
+/// one that ends it.
+pub fn without_login(server: &str) -> String {
+    let Some((login, host)) = server.rsplit_once('@') else {
+        return server.to_owned();
+    };
+    match ["nats://", "tls://"]
+        .into_iter()
+        .find(|scheme| login.starts_with(scheme))
+    {
+        Some(scheme) => format!("{scheme}{host}"),
+        None => host.to_owned(),
+    }
 }
 
 /// Returns the user and the password of an address, or its token without a password. The client
@@ -302,5 +332,32 @@ mod tests {
         assert_eq!(login("nats://127.0.0.1:4222"), None);
         assert_eq!(login("tls://me:a%40b@nats:4222"), pair("me", Some("a@b")));
         assert_eq!(login("nats://a-token@nats"), pair("a-token", None));
+        let strange = login("nats://me:a@b@nats:4222");
+        assert_eq!(strange, pair("me", Some("a@b")));
+    }
+
+    #[test]
+    fn a_login_is_not_shown() {
+        let servers = [
+            ("nats://nats:4222", "nats://nats:4222"),
+            ("tls://me:hidden@nats:4222", "tls://nats:4222"),
+            ("nats://me:a@hidden@nats", "nats://nats"),
+            ("nats://hidden@nats", "nats://nats"),
+            ("me:hidden@nats:4222", "nats:4222"),
+            ("me:hidden://hidden@nats", "nats"),
+        ];
+        for (server, shown) in servers {
+            assert_eq!(without_login(server), shown);
+        }
+        let options = NatsOptions {
+            servers: servers.map(|(server, _)| server.to_owned()).to_vec(),
+            credentials: None,
+            certificate_authority: None,
+            prefix: "driftless".to_owned(),
+            replicas: 1,
+        };
+        let text = format!("{options:?}");
+        assert!(text.contains("tls://nats:4222"), "{text}");
+        assert!(!text.contains("hidden"), "{text}");
     }
 }

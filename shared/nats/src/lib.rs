@@ -22,6 +22,6 @@ mod keys;
 mod queue;
 
 pub use blobs::NatsBlobs;
-pub use connection::{ConnectError, Nats, NatsOptions, connect};
+pub use connection::{ConnectError, Nats, NatsOptions, connect, without_login};
 pub use deliveries::{Deliveries, Delivery, MAX_DELIVERIES, Work};
 pub use queue::{NatsQueue, QueueName};

@@ -27,12 +27,13 @@ impl<'a> Installation<'a> {
     /// Checks the flags.
     ///
     /// # Errors
-    /// The directory for the kubeconfig is missing.
+    /// The directory for the kubeconfig is missing, or an address of the servers is not valid.
     pub fn new(flags: &'a NatsFlags, secrets: Option<&'a Path>) -> Result<Self, Error> {
         let secrets = secrets.ok_or_else(|| {
             Error::usage("--nats needs --secrets")
                 .next("give the directory whose files the workers have as secrets: --secrets DIR")
         })?;
+        flags.check()?;
         Ok(Self { flags, secrets })
     }
 

@@ -105,6 +105,24 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
+fn the_password_of_a_server_is_not_quoted() {
+    let home = tempfile::tempdir().expect("a home");
+    let address = "worker:hidden@nats:4222";
+    let flag = ["--nats", "nats://nats:4222", "--nats", address];
+    for command in [
+        &["worker", "--secrets", "."][..],
+        &["bootstrap", "--name", "a", "--secrets", "."],
+    ] {
+        let by_variable = run_in(home.path(), command, &[("DRIFTLESS_NATS", address)]);
+        let by_flag = run(&[command, &flag].concat());
+        for refused in [by_variable, by_flag] {
+            assert!(!refused.err.contains("hidden"), "{}", refused.err);
+            refused.refused(2, &["--nats: expected nats://HOST:PORT", "DRIFTLESS_NATS"]);
+        }
+    }
+}
+
+#[test]
 fn no_kubeconfig() {
     for args in [
         &["get", "all"][..],
