@@ -87,14 +87,62 @@ fn store(file: &Path, content: &[u8]) -> io::Result<()> {
         .mode(0o700)
         .create(directory)?;
     let new = file.with_added_extension("new");
+    // One that is left has its own mode.
+    remove(&new)?;
+    let stored = write_new(&new, content).and_then(|()| fs::rename(&new, file));
+    if stored.is_err() {
+        // The first error has the reason.
+        remove(&new).unwrap_or_default();
+    }
+    stored
+}
+
+/// Writes a file that does not exist.
+fn write_new(file: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut written = options
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
-        .open(&new)?;
+        .open(file)?;
     written.write_all(content)?;
-    written.sync_all()?;
-    fs::rename(&new, file)
+    written.sync_all()
+}
+
+/// Removes a file, if it exists.
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn only_the_user_reads_a_secret() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("hubs").join("eu.west");
+        let left = home.path().join("hubs").join("eu.west.new");
+        store(&file, b"first").unwrap();
+        fs::write(&left, "left by a killed process").unwrap();
+        fs::set_permissions(&left, fs::Permissions::from_mode(0o644)).unwrap();
+        store(&file, b"second").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"second");
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_stored_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("hub");
+        fs::create_dir(&file).unwrap();
+        store(&file, b"a kubeconfig").unwrap_err();
+        assert!(!home.path().join("hub.new").exists());
+    }
 }
