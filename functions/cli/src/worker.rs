@@ -13,6 +13,7 @@ use driftless_kernel::hub;
 use driftless_kernel::ports::Ports;
 use driftless_nats::{NatsBlobs, NatsQueue};
 use driftless_server::{StopSignals, Worker, WorkerOptions};
+use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +34,9 @@ Environment:
   GITHUB_TOKEN                  a token for the repositories that hubs may read, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
+  DRIFTLESS_GITHUB_HOSTS        the APIs of GitHub Enterprise: HOST=https://HOST/api/v3, with commas
   DRIFTLESS_LOG                 the log's level, such as info or driftless=debug
+  OTEL_EXPORTER_OTLP_ENDPOINT   the collector of traces, such as http://localhost:4318, and the other variables of OpenTelemetry
 
 Start it as often as the work needs, on any machines: all workers share the streams of one installation. NATS 2.12 or newer with \
 JetStream. Each worker needs the kubeconfig of every hub: --secrets has a file for each, hubs/NAME.
@@ -63,7 +66,7 @@ pub struct Args {
     /// The interval of sweeps, which find what is due: the same for all workers, 10m at most
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     sweep_interval: Duration,
-    /// The address of GitHub's API, for GitHub Enterprise
+    /// The URL of the API of github.com; DRIFTLESS_GITHUB_HOSTS has those of GitHub Enterprise
     #[arg(long, value_name = "URL")]
     github_api: Option<String>,
     /// The format of the log
@@ -113,7 +116,9 @@ async fn work(args: Args) -> Result<(), Error> {
     let nats = args.nats.connect().await?;
     let queue = NatsQueue::new(&nats, args.sweep_interval);
     let given = startup::secrets(None, None)?;
-    let hosts = config::hosts(args.github_api.as_deref(), None).map_err(Error::usage)?;
+    let github_hosts = env::var("DRIFTLESS_GITHUB_HOSTS").ok();
+    let hosts = config::hosts(args.github_api.as_deref(), github_hosts.as_deref());
+    let hosts = hosts.map_err(Error::usage)?;
     let ports = shared_ports(
         Arc::new(NatsBlobs::new(&nats)),
         Arc::new(queue.clone()),
