@@ -146,8 +146,9 @@ async fn work(args: Args) -> Result<(), Error> {
 
 /// Prints what the worker does.
 fn announce(args: &Args, address: Option<SocketAddr>, hubs: &[String]) {
+    let noun = if hubs.len() == 1 { "hub" } else { "hubs" };
     term::success(&format!(
-        "working for {} hubs at {}: {} steps at the same time",
+        "working for {} {noun} at {}: {} steps at the same time",
         hubs.len(),
         args.nats.display(),
         args.concurrency

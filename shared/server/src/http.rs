@@ -68,8 +68,8 @@ pub(crate) fn router(
     public_routes(site).merge(own)
 }
 
-/// Returns the routes of a worker, which are all for all clients. `is_connected` returns whether it
-/// can receive messages. Requests must carry a [`Caller`].
+/// Returns the routes of a worker. Any client may use them. `is_connected` returns whether it can
+/// receive messages. Requests must carry a [`Caller`].
 pub(crate) fn worker_router(
     state: Arc<ServerState>,
     secret_place: fn(&str) -> String,

@@ -5,7 +5,7 @@
 //! DataDirectory ─▶ ports ─▶ register ─▶ Server ─┬─ BackgroundTasks: workers, timer, watches
 //!                                               ├─ the deletion of unused artifacts
 //!                                               └─ routes: webhook, metrics, dashboard
-//! Nats ─▶ ports ──────────────────────▶ Worker ──┬─ receivers of steps and sweeps, timer
+//! Nats ─▶ ports ─────────────────────▶ Worker ──┬─ receivers of steps and sweeps, timer
 //!                                               └─ routes: webhook, metrics
 //! ```
 //!

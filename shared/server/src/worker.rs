@@ -303,8 +303,8 @@ impl Shared {
         self.state.metrics.sweep(result);
     }
 
-    /// Queues the sweeps of all hubs at the start, and at the begin of each interval. All workers
-    /// do so: the stream keeps one sweep of a hub for each interval.
+    /// Queues the sweeps of all hubs at the start, and at the beginning of each interval. All
+    /// workers do so: the stream keeps one sweep of a hub for each interval.
     async fn timer(self: Arc<Self>, interval: Duration, mut phase: watch::Receiver<Phase>) {
         loop {
             let started: BoxFuture<'_, Result<sweep::SweepStart>> =
