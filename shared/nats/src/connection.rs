@@ -29,6 +29,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time for which a request waits for a connection, and the interval of its checks.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 const CONNECT_POLL: Duration = Duration::from_millis(50);
+/// The longest pause before another try to connect: shorter than the wait of a request.
+const RECONNECT: Duration = Duration::from_secs(1);
 /// The interval of pings, which find that a server no longer answers.
 const PING: Duration = Duration::from_secs(10);
 
@@ -101,6 +103,7 @@ pub async fn connect(options: &NatsOptions) -> std::result::Result<Nats, Connect
         .name("driftless")
         .ping_interval(PING)
         .request_timeout(Some(TIMEOUT))
+        .reconnect_delay_callback(reconnect_delay)
         .event_callback(move |event| {
             let lost = lost.clone();
             async move {
@@ -163,6 +166,17 @@ pub async fn connect(options: &NatsOptions) -> std::result::Result<Nats, Connect
         context,
         losses,
     })
+}
+
+/// Returns the pause before a try to connect again, which doubles from 1 ms on. The first one has
+/// none.
+fn reconnect_delay(attempts: usize) -> Duration {
+    let exponent = u32::try_from(attempts.saturating_sub(2)).unwrap_or(u32::MAX);
+    let delay = Duration::from_millis(2_u64.saturating_pow(exponent));
+    match attempts {
+        0 | 1 => Duration::ZERO,
+        _ => delay.min(RECONNECT),
+    }
 }
 
 /// Returns the address of a server without its login: a password may have any character, also the
@@ -334,6 +348,13 @@ mod tests {
         assert_eq!(login("nats://a-token@nats"), pair("a-token", None));
         let strange = login("nats://me:a@b@nats:4222");
         assert_eq!(strange, pair("me", Some("a@b")));
+    }
+
+    #[test]
+    fn a_lost_server_is_tried_again_within_the_wait_of_a_request() {
+        let delays = [0, 1, 2, 3, 11, 12, usize::MAX].map(reconnect_delay);
+        let milliseconds = [0, 0, 1, 2, 512, 1000, 1000].map(Duration::from_millis);
+        assert_eq!(delays, milliseconds);
     }
 
     #[test]
