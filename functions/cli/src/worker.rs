@@ -103,6 +103,9 @@ pub fn run(args: Args) -> Result<(), Error> {
 }
 
 async fn work(args: Args) -> Result<(), Error> {
+    let github_hosts = env::var("DRIFTLESS_GITHUB_HOSTS").ok();
+    let hosts = config::hosts(args.github_api.as_deref(), github_hosts.as_deref());
+    let hosts = hosts.map_err(Error::usage)?;
     let listener = match args.listen {
         Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
             Error::caused_by(error)
@@ -116,9 +119,6 @@ async fn work(args: Args) -> Result<(), Error> {
     let nats = args.nats.connect().await?;
     let queue = NatsQueue::new(&nats, args.sweep_interval);
     let given = startup::secrets(None, None)?;
-    let github_hosts = env::var("DRIFTLESS_GITHUB_HOSTS").ok();
-    let hosts = config::hosts(args.github_api.as_deref(), github_hosts.as_deref());
-    let hosts = hosts.map_err(Error::usage)?;
     let ports = shared_ports(
         Arc::new(NatsBlobs::new(&nats)),
         Arc::new(queue.clone()),

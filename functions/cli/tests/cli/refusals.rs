@@ -123,6 +123,17 @@ fn the_password_of_a_server_is_not_quoted() {
 }
 
 #[test]
+fn a_worker_checks_the_hosts_of_github_enterprise() {
+    let home = tempfile::tempdir().expect("a home");
+    let args = ["worker", "--secrets", ".", "--nats", "nats://127.0.0.1:1"];
+    let hosts = [("DRIFTLESS_GITHUB_HOSTS", "git.acme.example")];
+    run_in(home.path(), &args, &hosts).refused(
+        2,
+        &["DRIFTLESS_GITHUB_HOSTS is not a list of HOST=URL: 'git.acme.example'"],
+    );
+}
+
+#[test]
 fn no_kubeconfig() {
     for args in [
         &["get", "all"][..],
