@@ -111,6 +111,20 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Returns the name of the hub that the installation serves alone, from the environment or
+    /// the record of its functions; `None` if it serves all hubs.
+    ///
+    /// # Errors
+    /// The bucket's; `Unsupported` if newer functions have written the record.
+    pub async fn only_hub(&self, ports: &Ports) -> Result<Option<String>> {
+        match &self.hub {
+            Some(name) => Ok(Some(name.clone())),
+            None => functions::only_hub(ports.blobs.as_ref()).await,
+        }
+    }
+}
+
 /// Parses the hosts with GitHub's API, from the URL of github.com's API and a list of `HOST=URL`.
 ///
 /// # Errors

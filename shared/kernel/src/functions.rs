@@ -1,7 +1,7 @@
 //! The functions of an installation: the version that each of them runs, and the hub that they
 //! serve if it is a single one.
 
-use crate::ports::{Blobs, Precondition, Result};
+use crate::ports::{Blobs, ErrorKind, Precondition, Result};
 use crate::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,10 +43,14 @@ pub async fn register(blobs: &dyn Blobs, name: &str, hub: Option<&str>) -> Resul
 /// timer starts each minute, has recorded it; `None` if it serves all hubs, or has not started yet.
 ///
 /// # Errors
-/// An error of the bucket.
+/// An error of the bucket; `Unsupported` if a newer version has written the record.
 pub async fn only_hub(blobs: &dyn Blobs) -> Result<Option<String>> {
-    let found = state::recall::<FunctionVersion>(blobs, &key(TIMED)).await?;
-    Ok(found.and_then(|(running, _)| running.hub))
+    match state::read::<FunctionVersion>(blobs, &key(TIMED)).await {
+        Ok(found) => Ok(found.and_then(|(running, _)| running.hub)),
+        // The function writes it again when it starts.
+        Err(error) if error.kind == ErrorKind::Unreadable => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the versions of the functions that started so far, by their names.

@@ -297,17 +297,21 @@ impl Installation {
         let name = &settings.name;
         let ports = config::aws_ports(&self.0).await?;
         // Nothing is stored for a hub that the functions would refuse.
-        let only = functions::only_hub(ports.blobs.as_ref()).await?;
-        if let Some(own) = only.filter(|own| own != name) {
-            return Err(Error::usage(hub::of_another_stack(&own, name)).next(
-                "set DRIFTLESS_BUCKET and DRIFTLESS_QUEUE_URL to the outputs of that stack",
-            ));
-        }
+        check_hub(self.0.only_hub(&ports).await?.as_deref(), name)?;
         let store = async |secret: Secret| {
             let secrets = self.secrets().await;
             Ok(secrets.store(&format!("hubs/{name}"), &secret).await?)
         };
         register(&ports, settings, &kubeconfig, store).await
+    }
+}
+
+/// Refuses a hub that the functions of an installation which serves `only` one would refuse.
+fn check_hub(only: Option<&str>, name: &str) -> Result<(), Error> {
+    match only.filter(|own| *own != name) {
+        None => Ok(()),
+        Some(own) => Err(Error::usage(hub::of_another_stack(own, name))
+            .next("set DRIFTLESS_BUCKET and DRIFTLESS_QUEUE_URL to the outputs of that stack")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `driftless bootstrap restore`: registers hubs again from their secrets, after the bucket was
 //! lost.
 
-use super::Installation;
+use super::{Installation, check_hub};
 use crate::error::{EXIT_CODES, Error};
 use crate::term;
 use driftless_adapters::config;
@@ -11,9 +11,10 @@ const EXAMPLES: &str = "Examples:
   driftless bootstrap restore            # all hubs whose kubeconfig is in the secret manager
   driftless bootstrap restore staging
 
-`driftless bootstrap` stores a hub's settings with its kubeconfig, and this command registers each hub with them that is not registered. \
-A hub whose secret has no settings is refused, because nothing would be forbidden on it: register it with all of its flags. \
-The rest of the bucket is made again by the functions. Run it before the functions' next minute or after; nothing is deleted on a hub that is not registered.
+The command registers each hub that is missing in the bucket, with the settings that `driftless bootstrap` stored next to its kubeconfig. \
+It refuses a hub without stored settings, because nothing would be forbidden on it: register that hub with all of its flags. \
+The functions write the rest of the bucket again. The command may run at any time: the functions delete nothing on a hub that is not registered. \
+Without NAME, an installation that serves one hub (parameter Hub) registers this hub alone. If other installations share the prefix of the secrets, name the hubs.
 
 The environment is that of `driftless bootstrap`. The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, \
 secretsmanager:GetSecretValue on PREFIXhubs/*, and without NAME secretsmanager:ListSecrets.";
@@ -22,7 +23,7 @@ secretsmanager:GetSecretValue on PREFIXhubs/*, and without NAME secretsmanager:L
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The hubs [default: all that have a secret]
+    /// The hubs [default: the one that the installation serves alone, or all that have a secret]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
@@ -35,9 +36,16 @@ impl Args {
     pub async fn run(&self) -> Result<(), Error> {
         let installation = Installation::from_env()?;
         let ports = config::aws_ports(&installation.0).await?;
-        let names = match self.names.is_empty() {
-            false => self.names.clone(),
-            true => {
+        let only = installation.0.only_hub(&ports).await?;
+        let names = match (self.names.is_empty(), &only) {
+            (false, _) => {
+                for name in &self.names {
+                    check_hub(only.as_deref(), name)?;
+                }
+                self.names.clone()
+            }
+            (true, Some(only)) => vec![only.clone()],
+            (true, None) => {
                 let names = installation.secrets().await.names("hubs/").await;
                 names.map_err(|error| {
                     Error::from(error).next("give the names: driftless bootstrap restore NAME NAME")

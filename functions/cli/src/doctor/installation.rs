@@ -92,7 +92,14 @@ pub async fn check(config: &Config, report: &mut Report) {
         report.note("hubs", "no hub is registered", next);
     }
     let secrets = SecretsManager::new(&settings, config.secrets_prefix.as_str());
-    state::kubeconfigs(&secrets, &names, report).await;
+    match config.only_hub(&ports).await {
+        Ok(only) => state::kubeconfigs(&secrets, &names, only.as_deref(), report).await,
+        Err(error) => report.fail(
+            "kubeconfigs",
+            error,
+            "check the rights on versions/drift.json",
+        ),
+    }
     let stored = state::read(&ports, report).await;
     if let Some(stored) = &stored {
         state::of_hubs(stored, &names, &config.bucket, report);

@@ -36,9 +36,8 @@ pub fn of_hubs(state: &State, names: &[String], bucket: &str, report: &mut Repor
             hub,
             keys,
         } = group;
-        let count = keys.len();
-        let found =
-            format!("{directory}/ has {count} keys of the hub '{hub}', which is not registered");
+        let count = count_of(keys.len());
+        let found = format!("{directory}/ has {count} of the hub '{hub}', which is not registered");
         let part = key_part(hub);
         let place = match (group.expire(), *directory) {
             (false, _) => {
@@ -76,14 +75,22 @@ pub async fn of_objects(state: &State, hub: &Hub, bucket: &str, report: &mut Rep
         } = group;
         let first = keys.first().map(String::as_str).unwrap_or_default();
         let found = format!(
-            "{directory}/ has {} keys of objects that do not exist, such as {first}",
-            keys.len()
+            "{directory}/ has {} of objects that do not exist, such as {first}",
+            count_of(keys.len())
         );
         let command = format!("aws s3 rm s3://{bucket}/{first}");
         report.note(&check, found, &next(group, &command));
     }
     if orphans.is_empty() {
         report.pass(&check, "each record is of an object that exists");
+    }
+}
+
+/// Returns a number of keys as text.
+fn count_of(keys: usize) -> String {
+    match keys {
+        1 => "1 key".to_owned(),
+        _ => format!("{keys} keys"),
     }
 }
 
@@ -95,8 +102,14 @@ fn next(group: &Orphans, command: &str) -> String {
     }
 }
 
-/// Checks that each kubeconfig in the secret manager is that of a registered hub.
-pub async fn kubeconfigs(secrets: &SecretsManager, names: &[String], report: &mut Report) {
+/// Checks that each kubeconfig in the secret manager is that of a registered hub. Those of other
+/// hubs than the `only` one of an installation are another installation's.
+pub async fn kubeconfigs(
+    secrets: &SecretsManager,
+    names: &[String],
+    only: Option<&str>,
+    report: &mut Report,
+) {
     const CHECK: &str = "kubeconfigs";
     let stored = match secrets.names("hubs/").await {
         Ok(stored) => stored,
@@ -106,7 +119,9 @@ pub async fn kubeconfigs(secrets: &SecretsManager, names: &[String], report: &mu
             return;
         }
     };
-    let unknown: Vec<&String> = stored.iter().filter(|name| !names.contains(name)).collect();
+    let is_own = |name: &&String| only.is_none_or(|only| only == name.as_str());
+    let stored = stored.iter().filter(is_own);
+    let unknown: Vec<&String> = stored.filter(|name| !names.contains(name)).collect();
     for name in &unknown {
         let found = format!("the secret manager has hubs/{name}, and the hub is not registered");
         let next = format!(

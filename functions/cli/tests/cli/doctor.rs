@@ -326,7 +326,6 @@ mod orphans {
             "driftless/hubs/plain",
             r#"{"kind": "Config", "users": ["canary"]}"#,
         ),
-        ("driftless/HUBS/other", "canary"),
     ];
 
     fn findings_of(done: &Done, check: &str) -> Vec<(String, String)> {
@@ -372,10 +371,10 @@ mod orphans {
         let of_old =
             |text: &str| note(&format!("{text} of the hub 'old', which is not registered"));
         let expected = [
-            of_old("index/ has 1 keys"),
+            of_old("index/ has 1 key"),
             of_old("objects/ has 2 keys"),
-            of_old("schedule/ has 1 keys"),
-            of_old("waits/ has 1 keys"),
+            of_old("schedule/ has 1 key"),
+            of_old("waits/ has 1 key"),
         ];
         assert_eq!(findings_of(done, "state"), expected, "{}", done.out);
         for next in [
@@ -419,6 +418,17 @@ mod orphans {
         for done in &done {
             assert!(!done.err.contains("canary"), "{}", done.err);
         }
+        // The other secrets are those of other installations.
+        let alone = &[(
+            "versions/drift.json",
+            r#"{"version": "0.1.0", "hub": "staging"}"#,
+        )];
+        let other: &[&str] = &["bootstrap", "restore", "plain"];
+        let (done, objects) = installation(Vec::new(), HUBS, alone, &[], &[all, other]);
+        assert_eq!((done[0].code, done[1].code), (0, 2), "{}", done[0].err);
+        says(&done[0], "hub staging: is registered again");
+        says(&done[1], "this installation serves hub 'staging' alone");
+        assert!(!objects.contains_key("hubs/plain.json"));
         let (none, _) = installation(Vec::new(), &[], &[], &[], &[all]);
         assert_eq!(none[0].code, 1);
         says(&none[0], "the secret manager has no kubeconfig of a hub");

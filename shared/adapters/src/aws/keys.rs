@@ -92,7 +92,7 @@ impl SecretsManager {
         while let Some(page) = pages.next().await {
             let page =
                 page.map_err(|error| to_error(&format!("list the secrets '{prefix}*'"), &error))?;
-            // The service compares without case.
+            // The filter compares the start of the names.
             let found = page.secret_list.unwrap_or_default().into_iter();
             let found = found.filter_map(|secret| {
                 let name = secret.name?;

@@ -64,6 +64,10 @@ impl Blobs for OneHub {
         self.blobs.list(prefix).await
     }
 
+    async fn list_some(&self, prefix: &str, most: usize) -> Result<Vec<BlobEntry>> {
+        self.blobs.list_some(prefix, most).await
+    }
+
     async fn size(&self, key: &str) -> Result<Option<u64>> {
         self.blobs.size(key).await
     }

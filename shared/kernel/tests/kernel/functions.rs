@@ -1,7 +1,7 @@
 //! The versions of the functions of an installation.
 
 use driftless_kernel::functions::{VERSION, only_hub, register, versions};
-use driftless_kernel::ports::{Blobs as _, Precondition};
+use driftless_kernel::ports::{Blobs as _, ErrorKind, Precondition};
 use driftless_memory::MemoryBlobs;
 
 #[test]
@@ -25,4 +25,11 @@ async fn check_versions() {
         assert_eq!(only_hub(&blobs).await.unwrap().as_deref(), hub);
     }
     assert_eq!(versions(&blobs).await.unwrap()["drift"], VERSION);
+    let newer = r#"{"format": 2, "version": "9.0.0", "hub": "staging"}"#;
+    for (record, expected) in [("damaged", Ok(None)), (newer, Err(ErrorKind::Unsupported))] {
+        let put = blobs.put("versions/drift.json", record.into(), Precondition::None);
+        put.await.unwrap();
+        let found = only_hub(&blobs).await;
+        assert_eq!(found.map_err(|error| error.kind), expected);
+    }
 }
