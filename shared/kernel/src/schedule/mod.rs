@@ -387,11 +387,22 @@ pub async fn await_object(ports: &Ports, hub: &str, object: &ObjectRef) -> Resul
 }
 
 /// Reads a record, and returns it with the precondition for its replacement. A record that cannot
-/// be read counts as empty.
+/// be read counts as empty; one with a newer format is refused while a newer function holds its
+/// lease.
 async fn read(ports: &Ports, key: &str) -> Result<(Record, Precondition)> {
-    match state::read::<Record>(ports.blobs.as_ref(), key).await {
-        Ok(Some((record, version))) => Ok((record, Precondition::Is(version))),
-        Ok(None) => Ok((Record::default(), Precondition::Absent)),
+    let Some((bytes, version)) = ports.blobs.get(key).await? else {
+        return Ok((Record::default(), Precondition::Absent));
+    };
+    match state::parse::<Record>(key, &bytes) {
+        Ok(record) => Ok((record, Precondition::Is(version))),
+        Err(error) if state::is_newer(&error) => {
+            if record::has_lease(&bytes, ports.clock.now()) {
+                let message = format!("a newer function works on the object: {error}");
+                return Err(PortError::new(ErrorKind::Unavailable, message));
+            }
+            tracing::warn!(key, %error, "the record is unreadable; a new one replaces it");
+            Ok((Record::default(), Precondition::Is(version)))
+        }
         Err(error) if state::is_lost(&error) => {
             tracing::warn!(key, %error, "the record is unreadable; a new one replaces it");
             Ok((Record::default(), Precondition::None))

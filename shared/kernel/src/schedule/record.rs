@@ -83,6 +83,25 @@ pub(super) struct StoredLease {
     pub(super) until: u64,
 }
 
+impl StoredLease {
+    fn is_held(&self, now: Duration) -> bool {
+        let now = millis(now);
+        // A lease that ends later than any lease can is from a clock that was far ahead.
+        self.until > now && self.until < now.saturating_add(2 * millis(LEASE_DURATION))
+    }
+}
+
+/// Returns whether the record of another format has a lease that is held now. A lease that cannot
+/// be found is not held.
+pub(super) fn has_lease(record: &[u8], now: Duration) -> bool {
+    #[derive(Deserialize)]
+    struct Leased {
+        lease: StoredLease,
+    }
+    let leased = serde_json::from_slice::<Leased>(record);
+    leased.is_ok_and(|Leased { lease }| lease.is_held(now))
+}
+
 /// A message that was sent and requeues the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Chain {
@@ -133,9 +152,7 @@ pub(super) fn directory(hub: &str) -> String {
 impl Record {
     /// Returns whether a worker has the object.
     pub(super) fn is_held(&self, now: Duration) -> bool {
-        let now = millis(now);
-        // A lease that ends later than any lease can is from a clock that was far ahead.
-        self.lease.until > now && self.lease.until < now.saturating_add(2 * millis(LEASE_DURATION))
+        self.lease.is_held(now)
     }
 
     /// Returns whether a message that requeues the object is due and not late.

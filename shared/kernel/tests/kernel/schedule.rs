@@ -4,7 +4,8 @@ use driftless_flux::{FluxKind, ObjectRef};
 use driftless_kernel::context::{LONGEST_RETRY, Outcome};
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{
-    Cause, Clock as _, Origin, Ports, Precondition, PutOutcome, Request, TraceIds, TraceParent,
+    Cause, Clock as _, ErrorKind, Origin, Ports, Precondition, PutOutcome, Request, TraceIds,
+    TraceParent,
 };
 use driftless_kernel::schedule::{
     LEASE_DURATION, Lease, MAX_FAST_REQUEUES, MAX_INTERRUPTIONS, MessageDecision, await_object,
@@ -100,6 +101,34 @@ fn an_object_has_one_lease_until_it_is_over() {
     assert!(world.begin(&a).is_none());
     world.clock.advance(LEASE_DURATION);
     assert!(world.begin(&a).is_some());
+}
+
+/// During a roll back, a function of the earlier release leaves an object that a newer one
+/// reconciles.
+#[test]
+fn the_lease_of_a_newer_function_is_respected() {
+    const KEY: &str = "objects/hub/kustomizations/apps/a.json";
+    let world = world();
+    let a = request("a", Cause::Push);
+    let _held = world.begin(&a).expect("the lease is free");
+    let (record, _) = now(world.ports.blobs.get(KEY)).unwrap().unwrap();
+    let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    record["format"] = 2.into();
+    record["failures"] = "of another form".into();
+    let record: bytes::Bytes = record.to_string().into();
+    let put = world
+        .ports
+        .blobs
+        .put(KEY, record.clone(), Precondition::None);
+    now(put).unwrap();
+    let refused = now(begin(&world.ports, &a))
+        .err()
+        .expect("the lease is held");
+    assert_eq!(refused.kind, ErrorKind::Unavailable, "{refused}");
+    let (stored, _) = now(world.ports.blobs.get(KEY)).unwrap().unwrap();
+    assert_eq!(stored, record, "the record is unchanged");
+    world.clock.advance(LEASE_DURATION);
+    assert!(world.begin(&a).is_some(), "the newer function has ended");
 }
 
 #[test]
