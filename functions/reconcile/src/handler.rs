@@ -99,10 +99,14 @@ async fn run_step(
     })
 }
 
-/// Returns the time for which a message waited in the queue; `None` if it is not known. `now` is
-/// the time since 1970.
+/// Returns the time for which a message waited in the queue; `None` if it is not known, or if the
+/// message was received before. `now` is the time since 1970.
 fn age(message: &SqsMessage, now: Duration) -> Option<Duration> {
-    let sent = message.attributes.get("SentTimestamp")?.parse().ok()?;
+    let attribute = |name: &str| message.attributes.get(name);
+    if attribute("ApproximateReceiveCount").is_some_and(|count| count != "1") {
+        return None;
+    }
+    let sent = attribute("SentTimestamp")?.parse().ok()?;
     Some(now.saturating_sub(Duration::from_millis(sent)))
 }
 

@@ -95,7 +95,7 @@ fn metrics(status: u16, queued: usize, took: Duration) -> MetricsLine {
     let result = match status {
         202 => "queued",
         200 => "ignored",
-        401 | 404 => "refused",
+        400..500 => "refused",
         _ => "failed",
     };
     MetricsLine::new("webhook")

@@ -300,7 +300,9 @@ impl Exporter {
                 Err(reason) => {
                     client.paused = Some(Instant::now() + PAUSE);
                     let seconds = PAUSE.as_secs();
-                    tracing::warn!("traces not exported, none is for {seconds} s: {reason}");
+                    tracing::warn!(
+                        "traces are not exported; the next attempt is in {seconds} s: {reason}"
+                    );
                     Exported::NotAll
                 }
             }
@@ -310,8 +312,15 @@ impl Exporter {
 
     /// Sends batches until none waits; the error has no secret.
     async fn send_all(&self, client: &mut Client, end: Instant) -> Result<(), String> {
+        // The outer limit would end the flush without the pause.
+        let left = || {
+            let left = end.saturating_duration_since(Instant::now());
+            left.saturating_sub(Duration::from_millis(20))
+        };
         if client.exporter.is_none() {
-            client.exporter = Some(self.exporter().await?);
+            let exporter = tokio::time::timeout(left(), self.exporter()).await;
+            let exporter = exporter.map_err(|_| "the headers are not read in time".to_owned());
+            client.exporter = Some(exporter??);
         }
         let Some(exporter) = &client.exporter else {
             return Ok(());
@@ -324,13 +333,11 @@ impl Exporter {
             if batch.is_empty() {
                 return Ok(());
             }
-            // The outer limit would end the flush without the pause.
-            let left = end.saturating_duration_since(Instant::now());
-            let left = left.saturating_sub(Duration::from_millis(20));
-            match tokio::time::timeout(left, exporter.export(batch)).await {
-                Ok(sent) => sent.map_err(|error| error.to_string())?,
-                Err(_) => return Err("no answer in time".to_owned()),
-            }
+            let spans = batch.len();
+            let sent = tokio::time::timeout(left(), exporter.export(batch)).await;
+            let sent = sent.map_err(|_| "no answer in time".to_owned());
+            let sent = sent.and_then(|sent| sent.map_err(|error| error.to_string()));
+            sent.map_err(|reason| format!("{reason} ({spans} spans are lost)"))?;
         }
     }
 

@@ -199,8 +199,7 @@ impl Metrics {
 
     /// Renders all metrics for `GET /metrics`. `waiting` is the number of requests in the queue, if
     /// it is known: the metric keeps its value otherwise. `known` are the Flux objects of each hub:
-    /// objects
-    /// that are not among them have been deleted, and lose their metrics.
+    /// objects that are not among them have been deleted, and lose their metrics.
     ///
     /// # Errors
     /// A metric cannot be formatted.
