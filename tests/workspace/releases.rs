@@ -102,6 +102,9 @@ fn the_nightly_workflow_runs_every_oracle() {
             let name = format!("DRIFTLESS_{}_{variable}", oracle.to_uppercase());
             assert!(source.contains(&format!("\"{name}\"")), "{name}");
         }
+        // The filter of the workflow's command.
+        let tests = captures(&source, r"(?m)^fn (\w*(?:random|generated)\w*)\(");
+        assert!(!tests.is_empty(), "{oracle}: no test of random inputs");
     }
 }
 

@@ -244,6 +244,18 @@ fn flux_fargate() -> f64 {
     FLUX_PODS * pod * HOURS
 }
 
+/// Writes a line of a table for each row, with the value of each usage.
+fn write_rows(f: &mut fmt::Formatter<'_>, rows: &[Row], usages: &[&Usage]) -> fmt::Result {
+    for (name, value) in rows {
+        write!(f, "| {name} |")?;
+        for usage in usages {
+            write!(f, " {:.0} |", value(usage))?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut heads = String::from("| a month of 30 days, one hub |");
@@ -265,13 +277,8 @@ impl fmt::Display for Table {
             ("Secrets Manager calls, at most", |usage| usage.secret_calls),
             ("requests to API servers", |usage| usage.api_requests),
         ];
-        for (name, value) in rows {
-            write!(f, "| {name} |")?;
-            for usage in self.rest.iter().chain([&self.push]) {
-                write!(f, " {:.0} |", value(usage))?;
-            }
-            writeln!(f)?;
-        }
+        let usages: Vec<&Usage> = self.rest.iter().chain([&self.push]).collect();
+        write_rows(f, &rows, &usages)?;
         write!(f, "| dollars |")?;
         for usage in &self.rest {
             write!(f, " {:.2} |", usage.dollars() + idle_dollars())?;
@@ -394,13 +401,8 @@ impl fmt::Display for Fleets {
             ("requests to API servers", |usage| usage.api_requests),
             ("dollars", |usage| usage.dollars() + idle_dollars()),
         ];
-        for (name, value) in rows {
-            write!(f, "| {name} |")?;
-            for (_, usage, _) in &self.months {
-                write!(f, " {:.0} |", value(usage))?;
-            }
-            writeln!(f)?;
-        }
+        let usages: Vec<&Usage> = self.months.iter().map(|(_, usage, _)| usage).collect();
+        write_rows(f, &rows, &usages)?;
         let others: [(&str, f64); 2] = [
             ("dollars of Flux's controllers on nodes", flux_node()),
             ("dollars of Flux's controllers on Fargate", flux_fargate()),

@@ -60,7 +60,7 @@ struct Arguments {
     #[arg(long, requires = "scale", default_value_t = 20)]
     objects: usize,
     /// Hours that a cluster of --scale is dark
-    #[arg(long, requires = "scale", default_value_t = 72.0)]
+    #[arg(long, requires = "scale", default_value_t = 72.0, value_parser = hours)]
     dark_hours: f64,
     /// Print --cost or --scale as JSON
     #[arg(long, requires = "table")]
@@ -71,6 +71,13 @@ struct Arguments {
     /// Continue after the first violation
     #[arg(long)]
     keep_going: bool,
+}
+
+/// Parses a number of hours that is above 0 and at most a year.
+fn hours(text: &str) -> Result<f64, String> {
+    let hours = text.parse::<f64>().ok();
+    let hours = hours.filter(|hours| *hours > 0.0 && *hours <= 8766.0);
+    hours.ok_or_else(|| "not a number of hours above 0 and up to 8766".to_owned())
 }
 
 fn main() -> ExitCode {
