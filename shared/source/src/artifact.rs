@@ -362,21 +362,20 @@ pub(crate) async fn or_request<T>(
 }
 
 /// Returns whether the artifact is in the bucket with its stored size. The digest is checked when
-/// the bytes are read.
+/// the bytes are read. A rehearsal takes it for granted: its function may not read artifacts, and a
+/// full step looks once a day.
 ///
 /// # Errors
 /// The bucket's.
-pub async fn exists(ports: &Ports, artifact: &ArtifactStatus) -> Result<bool> {
+pub async fn exists(context: &Context<'_>, artifact: &ArtifactStatus) -> Result<bool> {
     if hash_of(artifact).is_err() {
         return Ok(false);
     }
-    let found = ports.blobs.size(&artifact.path).await?;
+    if context.is_rehearsal {
+        return Ok(true);
+    }
+    let found = context.ports.blobs.size(&artifact.path).await?;
     Ok(found.is_some_and(|size| artifact.size.is_none_or(|stored| stored == size)))
-}
-
-/// Returns whether a blob is an artifact or has its packed files.
-pub fn is_key(key: &str) -> bool {
-    key.starts_with("artifacts/")
 }
 
 /// Returns whether an artifact has the files of a source.

@@ -114,7 +114,7 @@ impl SourceReconciler for Objects {
         }
         let stored = match &status.artifact {
             Some(artifact) if artifact.revision == revision => {
-                artifact::exists(context.ports, artifact).await?
+                artifact::exists(context, artifact).await?
             }
             _ => false,
         };

@@ -148,7 +148,7 @@ async fn follow(
         && status.observed_include == source.spec.include
         && revisions(&status.included_artifacts) == revisions(&included);
     let stored = match &status.artifact {
-        Some(artifact) if same_files => artifact::exists(context.ports, artifact).await?,
+        Some(artifact) if same_files => artifact::exists(context, artifact).await?,
         _ => false,
     };
     if !stored {
@@ -237,7 +237,7 @@ async fn fetch(
     let key = format!("commits/{}.json", hex::encode(Sha256::digest(name)));
     let known = state::recall::<ArtifactStatus>(ports.blobs.as_ref(), &key).await?;
     if let Some((mut known, _)) = known
-        && artifact::exists(ports, &known).await?
+        && artifact::exists(context, &known).await?
     {
         known.revision = commit.revision();
         known.last_update_time = rfc3339(ports.clock.now());

@@ -157,7 +157,7 @@ async fn find_current(
     let same = status.observed_generation == Some(source.generation())
         && status.observed_chart_name == plan.name
         && artifact.revision == plan.version;
-    if !same || !artifact::exists(context.ports, artifact).await? {
+    if !same || !artifact::exists(context, artifact).await? {
         return Ok(None);
     }
     let values_files = match status.observed_values_files.is_empty() {

@@ -43,7 +43,7 @@ impl SourceReconciler for Helm {
         memory: &mut Memory,
     ) -> Result<SourceReport, Failure> {
         let stored = match &status.artifact {
-            Some(artifact) => artifact::exists(context.ports, artifact).await?,
+            Some(artifact) => artifact::exists(context, artifact).await?,
             None => false,
         };
         if let Some(artifact) = fetch(context, source, memory, stored).await? {

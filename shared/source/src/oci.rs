@@ -85,7 +85,7 @@ impl SourceReconciler for Oci {
             && status.observed_ignore == spec.ignore
             && status.observed_layer_selector == spec.layer_selector;
         let stored = match &status.artifact {
-            Some(artifact) if same => artifact::exists(context.ports, artifact).await?,
+            Some(artifact) if same => artifact::exists(context, artifact).await?,
             _ => false,
         };
         if !stored {

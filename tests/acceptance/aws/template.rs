@@ -184,7 +184,7 @@ fn every_right_to_secrets_of_a_hub_follows_the_parameter_hub() {
     for (name, policy) in of_type("AWS::IAM::Policy") {
         check(name, &policy["Properties"]);
     }
-    assert_eq!(count, 10);
+    assert_eq!(count, 12);
 }
 
 #[test]
@@ -309,6 +309,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
         "DriftRole",
         &[
             ("hubs", read),
+            ("index", read),
             ("objects", read),
             ("receivers", read),
             ("schedule", keep),
@@ -485,7 +486,7 @@ fn plans_are_made_on_request_and_reach_no_cluster_for_writes() {
     let has = |start: &str| allowed.iter().any(|pair| pair.starts_with(start));
     assert!(!has("sqs:SendMessage") && !has("kms:"), "{allowed:?}");
     for pair in allowed.iter().filter(|pair| pair.starts_with("secrets")) {
-        let names = ["hubs/*", "tenants/*", "github/*"];
+        let names = ["hubs/*", "tenants/*", "remotes/*", "github/*"];
         assert!(names.iter().any(|name| pair.ends_with(name)), "{pair}");
     }
     let (queue, function) = (properties("PlanQueue"), properties("PlanFunction"));

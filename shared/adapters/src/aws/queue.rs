@@ -26,7 +26,8 @@ const TRIES: u32 = 4;
 const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest delay of SQS, in seconds.
 const MAX_DELAY: i32 = 900;
-/// The bytes of the messages of one call from which another one begins. SQS allows 256 KiB.
+/// The bytes of the messages of one call from which another one begins. SQS allows 1 MiB; a batch
+/// of ten messages, which Lambda passes to a function at once, then has at most 2 MB.
 const BATCH_BYTES: usize = 200 << 10;
 /// The longest group of a message, in bytes.
 const MAX_GROUP: usize = 128;

@@ -1,5 +1,5 @@
-//! Ports that only read: the first write, download of files, or read of an artifact through them
-//! ends the rehearsal that uses them.
+//! Ports that only read: the first write, download of files, or read of another part of the bucket
+//! than [`READ`] through them ends the rehearsal that uses them.
 
 use super::snapshot::Snapshot;
 use async_trait::async_trait;
@@ -13,10 +13,13 @@ use driftless_kernel::ports::{
 };
 use driftless_kernel::schedule::Records;
 use driftless_manifest::FileTree;
-use driftless_source::artifact;
 use futures::future::{AbortHandle, pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// The directories of the bucket that rehearsals read. The role of the drift function
+/// (infra/template.yaml) may read no others: a read of an artifact would be refused.
+const READ: [&str; 4] = ["index/", "notifications/", "objects/", "receivers/"];
 
 /// The clusters that the rehearsals of a sweep read, apart from the hub as its own identity.
 pub struct SnapshotsOfClusters {
@@ -177,12 +180,21 @@ impl Bucket for ListingBucket {
     }
 }
 
-/// The bucket for reads only, without the content of artifacts. Records are those that the sweep
-/// has read.
+/// The bucket for reads only of the directories in [`READ`]. Records are those that the sweep has
+/// read.
 struct ReadOnlyBlobs {
     blobs: Arc<dyn Blobs>,
     records: Arc<Records>,
     stop: AbortHandle,
+}
+
+impl ReadOnlyBlobs {
+    /// Ends the rehearsal if it may not read this key or directory.
+    async fn check(&self, key: &str) {
+        if !READ.iter().any(|directory| key.starts_with(directory)) {
+            stop(&self.stop).await
+        }
+    }
 }
 
 #[async_trait]
@@ -191,8 +203,10 @@ impl Blobs for ReadOnlyBlobs {
         match self.records.blob(key) {
             // Nothing is written with this version.
             Some(record) => Ok(Some((record.clone(), Version::default()))),
-            None if artifact::is_key(key) => stop(&self.stop).await,
-            None => self.blobs.get(key).await,
+            None => {
+                self.check(key).await;
+                self.blobs.get(key).await
+            }
         }
     }
     async fn put(&self, _: &str, _: Bytes, _: Precondition) -> Result<PutOutcome> {
@@ -205,9 +219,11 @@ impl Blobs for ReadOnlyBlobs {
         stop(&self.stop).await
     }
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
+        self.check(prefix).await;
         self.blobs.list(prefix).await
     }
     async fn size(&self, key: &str) -> Result<Option<u64>> {
+        self.check(key).await;
         self.blobs.size(key).await
     }
     async fn set_aside(&self, _: &str, _: &Version) -> Result<()> {

@@ -22,7 +22,7 @@ pub async fn step(context: &Context<'_>, object: &Object) -> Result<Outcome, Fai
     let is_stored = match artifact_of(object) {
         Some(artifact) => {
             artifact::is_generated(context, id, &artifact).await?
-                && artifact::exists(context.ports, &artifact).await?
+                && artifact::exists(context, &artifact).await?
         }
         None => false,
     };

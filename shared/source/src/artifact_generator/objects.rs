@@ -91,7 +91,7 @@ impl Existing {
             });
             if !is_listed
                 || !artifact::is_generated(context, id, &artifact).await?
-                || !artifact::exists(context.ports, &artifact).await?
+                || !artifact::exists(context, &artifact).await?
             {
                 return Ok(false);
             }
