@@ -238,6 +238,25 @@ impl World {
         })
     }
 
+    /// Deletes the registration of the hub, and checks that it is restored from the directory with
+    /// the kubeconfigs as it was.
+    fn registration_is_restored(&self) {
+        const KEY: &str = "hubs/hub.json";
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let blobs = runtime.block_on(async { NatsBlobs::new(&self.connect().await) });
+        let read = || {
+            let found = runtime.block_on(blobs.get(KEY)).expect("an answer");
+            found.map(|(content, _)| content)
+        };
+        let before = read().expect("the registration");
+        runtime.block_on(blobs.delete(KEY)).expect("delete");
+        let secrets = self.home.path().join("secrets").display().to_string();
+        let mut restore = driftless(self.home.path());
+        restore.args(["bootstrap", "restore", "--nats", &self.nats.url()]);
+        run(restore.args(["--secrets", &secrets]));
+        assert_eq!(read(), Some(before));
+    }
+
     /// Waits until the clusters are as the newest commits say; panics with the differences and the
     /// logs of the workers.
     fn converges(&self, description: &str, workers: &[&Worker]) {
@@ -444,6 +463,7 @@ fn workers_share_the_sweeps_and_survive_the_server() {
         assert!(worker.log().contains("stopped"), "{}", worker.log_tail());
     }
     world.time_passes();
+    world.registration_is_restored();
     for worker in &mut workers {
         worker.resume();
     }

@@ -18,7 +18,6 @@ use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_flux::Invalid;
-use driftless_kernel::functions;
 use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_kernel::ports::{Ports, Secret};
 use driftless_kernel::repository::{self, Grant};

@@ -7,7 +7,7 @@ use driftless_adapters::config::shared_ports;
 use driftless_adapters::git::Hosts;
 use driftless_adapters::local::LocalSecrets;
 use driftless_kernel::hub::{Hub, Settings};
-use driftless_kernel::ports::{Secret, SecretStore as _};
+use driftless_kernel::ports::{Ports, Secret, SecretStore as _};
 use driftless_nats::{NatsBlobs, NatsQueue};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -57,25 +57,59 @@ impl<'a> Installation<'a> {
         )?;
         // Check first, so that a kubeconfig that the workers cannot use is not stored.
         access(&kubeconfig)?;
-        let secrets = LocalSecrets::new(BTreeMap::new(), Some(self.secrets.to_owned()));
         let secret = format!("hubs/{}", settings.name);
         // Fails if the name is not that of a file.
-        secrets.secret(&secret).await?;
-        let nats = self.flags.connect().await?;
+        self.local_secrets().secret(&secret).await?;
         let file = self.secrets.join(secret);
-        let ports = shared_ports(
-            Arc::new(NatsBlobs::new(&nats)),
-            // A registration queues nothing.
-            Arc::new(NatsQueue::new(&nats, Duration::from_secs(60))),
-            Arc::new(secrets),
-            Hosts::default(),
-        )?;
+        let ports = self.ports().await?;
         let store = async |secret: Secret| {
             store(&file, secret.expose()).map_err(|error| {
                 Error::caused_by(error).context(format!("--secrets: write {}", file.display()))
             })
         };
         super::register(&ports, settings, &kubeconfig, store).await
+    }
+
+    fn local_secrets(&self) -> LocalSecrets {
+        LocalSecrets::new(BTreeMap::new(), Some(self.secrets.to_owned()))
+    }
+
+    /// Connects, and returns the ports for registrations.
+    ///
+    /// # Errors
+    /// The servers do not answer, or refuse the login.
+    pub async fn ports(&self) -> Result<Ports, Error> {
+        let nats = self.flags.connect().await?;
+        Ok(shared_ports(
+            Arc::new(NatsBlobs::new(&nats)),
+            // A registration queues nothing.
+            Arc::new(NatsQueue::new(&nats, Duration::from_secs(60))),
+            Arc::new(self.local_secrets()),
+            Hosts::default(),
+        )?)
+    }
+
+    /// Returns the names of the hubs that have a kubeconfig in the directory, sorted.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or has a file whose name is not UTF-8.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let directory = self.secrets.join("hubs");
+        let failed = |error: io::Error| {
+            Error::caused_by(error).context(format!("--secrets: read {}", directory.display()))
+        };
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name().into_string();
+            let not_text = |name| io::Error::other(format!("not a name of a hub: {name:?}"));
+            names.push(name.map_err(not_text).map_err(failed)?);
+        }
+        names.sort();
+        Ok(names)
     }
 }
 

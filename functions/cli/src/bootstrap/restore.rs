@@ -1,15 +1,19 @@
 //! `driftless bootstrap restore`: registers hubs again from their secrets, after the bucket was
 //! lost.
 
-use super::{Installation, check_hub};
+use super::{Installation, check_hub, on_nats};
 use crate::error::{EXIT_CODES, Error};
+use crate::nats::NatsFlags;
 use crate::term;
 use driftless_adapters::config;
 use driftless_kernel::hub::{self, RestoreResult};
+use driftless_kernel::ports::Ports;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap restore            # all hubs whose kubeconfig is in the secret manager
   driftless bootstrap restore staging
+  driftless bootstrap restore --nats nats://127.0.0.1:4222 --secrets secrets
 
 The command registers each hub that is missing in the bucket, with the settings that `driftless bootstrap` stored next to its kubeconfig. \
 It refuses a hub without stored settings, because nothing would be forbidden on it: register that hub with all of its flags. \
@@ -26,31 +30,22 @@ pub struct Args {
     /// The hubs [default: the one that the installation serves alone, or all that have a secret]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    #[command(flatten)]
+    nats: NatsFlags,
+    /// The directory with the secrets of the workers: hubs/NAME has the kubeconfig of a hub
+    #[arg(long, value_name = "DIR", requires = "nats")]
+    secrets: Option<PathBuf>,
 }
 
 impl Args {
     /// Registers each hub that is not registered.
     ///
     /// # Errors
-    /// Fails with the errors of AWS, and if a hub has no settings.
+    /// Fails with the errors of AWS or of NATS, and if a hub has no settings.
     pub async fn run(&self) -> Result<(), Error> {
-        let installation = Installation::from_env()?;
-        let ports = config::aws_ports(&installation.0).await?;
-        let only = installation.0.only_hub(&ports).await?;
-        let names = match (self.names.is_empty(), &only) {
-            (false, _) => {
-                for name in &self.names {
-                    check_hub(only.as_deref(), name)?;
-                }
-                self.names.clone()
-            }
-            (true, Some(only)) => vec![only.clone()],
-            (true, None) => {
-                let names = installation.secrets().await.names("hubs/").await;
-                names.map_err(|error| {
-                    Error::from(error).next("give the names: driftless bootstrap restore NAME NAME")
-                })?
-            }
+        let (ports, names) = match self.nats.is_given() {
+            true => self.on_nats().await?,
+            false => self.on_aws().await?,
         };
         if names.is_empty() {
             return Err(Error::new("the secret manager has no kubeconfig of a hub")
@@ -76,5 +71,38 @@ impl Args {
             1 => Err(Error::new("1 hub is not registered")),
             count => Err(Error::new(format!("{count} hubs are not registered"))),
         }
+    }
+
+    /// Returns the ports of the installation on AWS, and the names of the hubs.
+    async fn on_aws(&self) -> Result<(Ports, Vec<String>), Error> {
+        let installation = Installation::from_env()?;
+        let ports = config::aws_ports(&installation.0).await?;
+        let only = installation.0.only_hub(&ports).await?;
+        let names = match (self.names.is_empty(), only) {
+            (false, only) => {
+                for name in &self.names {
+                    check_hub(only.as_deref(), name)?;
+                }
+                self.names.clone()
+            }
+            (true, Some(only)) => vec![only],
+            (true, None) => {
+                let names = installation.secrets().await.names("hubs/").await;
+                names.map_err(|error| {
+                    Error::from(error).next("give the names: driftless bootstrap restore NAME NAME")
+                })?
+            }
+        };
+        Ok((ports, names))
+    }
+
+    /// Returns the ports of the installation on NATS, and the names of the hubs.
+    async fn on_nats(&self) -> Result<(Ports, Vec<String>), Error> {
+        let installation = on_nats::Installation::new(&self.nats, self.secrets.as_deref())?;
+        let names = match self.names.is_empty() {
+            false => self.names.clone(),
+            true => installation.names()?,
+        };
+        Ok((installation.ports().await?, names))
     }
 }
