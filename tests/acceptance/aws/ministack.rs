@@ -103,10 +103,10 @@ fn the_stack_of_one_hub_reads_no_secret_of_another() {
     let expected = [
         ("WebhookFunction", vec![&hub]),
         ("ReconcileFunction", vec![&hub, &remote, &tenant, &token]),
-        ("DriftFunction", vec![&hub, &remote]),
+        ("DriftFunction", vec![&hub, &remote, &tenant, &token]),
         ("CapsuleFunction", vec![&hub]),
         ("DashboardFunction", vec![&hub]),
-        ("PlanFunction", vec![&hub, &tenant, &token]),
+        ("PlanFunction", vec![&hub, &remote, &tenant, &token]),
     ];
     let parameters = [
         ("Hub", "staging"),
