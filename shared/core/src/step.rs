@@ -27,7 +27,7 @@ use driftless_source::{artifact_generator, bucket, git, helm_chart, helm_reposit
 use futures::FutureExt as _;
 use futures::future::join;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
@@ -125,16 +125,18 @@ async fn listed(
             false => None,
         }
     };
-    let (alerts, objects) = join(alerts, hub.list(FluxKind::Kustomization)).await;
-    let objects = objects?.into_iter();
-    let with_id = objects.filter_map(|object| Some((ObjectRef::of(&object)?, object)));
+    let consumers: BTreeSet<&ObjectRef> = request.consumers.iter().collect();
     let may_move = |object: &Object| {
-        object.meta("deletionTimestamp").is_empty()
+        ObjectRef::of(object).is_some_and(|id| consumers.contains(&id))
+            && object.meta("deletionTimestamp").is_empty()
             && object.pointer("/spec/suspend") != Some(&Value::Bool(true))
             && is_request_handled(object)
     };
-    let movable = with_id.filter(|(_, object)| may_move(object)).collect();
-    Ok((movable, alerts))
+    let objects = hub.list_where(FluxKind::Kustomization, may_move);
+    let (alerts, objects) = join(alerts, objects).await;
+    let objects = objects?.into_iter();
+    let with_id = objects.filter_map(|object| Some((ObjectRef::of(&object)?, object)));
+    Ok((with_id.collect(), alerts))
 }
 
 /// Runs the step of a request's object in a span, which has the ids of each line of its log.

@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Restarts of a list whose next page has expired.
+const LIST_RESTARTS: u32 = 3;
+
 /// The prefix of the keys of the registrations of hubs.
 pub const PREFIX: &str = "hubs/";
 
@@ -396,6 +399,41 @@ impl Hub {
         match self.served(kind).await? {
             Some(resource) => self.cluster.list(&ListRequest::all(&resource)).await,
             None => Ok(Vec::new()),
+        }
+    }
+
+    /// Lists the Flux objects of a kind that `is_wanted` accepts. The others are dropped page by
+    /// page: with thousands of objects on a hub, the messages of a batch could not hold them all.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn list_where(
+        &self,
+        kind: FluxKind,
+        is_wanted: impl Fn(&Object) -> bool + Send,
+    ) -> Result<Vec<Object>> {
+        let Some(resource) = self.served(kind).await? else {
+            return Ok(Vec::new());
+        };
+        let (mut found, mut next, mut restarts) = (Vec::new(), String::new(), 0);
+        loop {
+            let page = match self.cluster.page(&resource, "", &next).await {
+                // Pages from different moments are not a consistent list.
+                Err(error)
+                    if !next.is_empty() && restarts < LIST_RESTARTS && error.is_expired() =>
+                {
+                    restarts += 1;
+                    found.clear();
+                    next.clear();
+                    continue;
+                }
+                page => page?,
+            };
+            found.extend(page.objects.into_iter().filter(|object| is_wanted(object)));
+            next = page.next;
+            if next.is_empty() {
+                return Ok(found);
+            }
         }
     }
 }

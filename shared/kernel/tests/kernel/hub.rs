@@ -1,9 +1,11 @@
 //! Registered hubs: their roots, and the repositories that are read with the installation's access.
 
 use driftless_flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
-use driftless_kernel::hub::{Settings, register, settings, with_registered_roots};
+use driftless_kernel::hub::{Hub, Settings, register, settings, with_registered_roots};
+use driftless_kernel::kubeconfig::{self, Options};
 use driftless_kernel::ports::GitAuth;
-use driftless_memory::MemoryBlobs;
+use driftless_manifest::Object;
+use driftless_memory::{MemoryBlobs, MemoryCluster};
 use futures::FutureExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,4 +129,33 @@ fn grants_are_for_their_namespace() {
         assert_eq!(settings.source_auth(&git(namespace, "x"), &url), auth);
         assert_eq!(settings.repository_auth(namespace, &url), auth);
     }
+}
+
+/// The objects that are not wanted are dropped, of each page and of a list that begins again.
+#[test]
+fn wanted_objects_of_all_pages_are_listed() {
+    let cluster = Arc::<MemoryCluster>::default();
+    for name in ["a", "b", "c", "d", "e"] {
+        let object = serde_json::json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": name, "namespace": "apps"},
+        });
+        cluster.put(Object::new(object).unwrap());
+    }
+    cluster.switch(|switches| {
+        switches.page_size = 2;
+        switches.expires_token = true;
+    });
+    let kubeconfig = r#"{"current-context": "c", "users": [{"name": "c", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://hub.acme.dev"}}]}"#;
+    let hub = Hub {
+        settings: Settings::default(),
+        cluster: cluster.clone(),
+        access: kubeconfig::parse(kubeconfig.as_bytes(), &Options::default()).unwrap(),
+    };
+    let is_wanted = |object: &Object| ["a", "c", "e"].contains(&object.name());
+    let listed = now(hub.list_where(FluxKind::Kustomization, is_wanted)).unwrap();
+    let names: Vec<&str> = listed.iter().map(Object::name).collect();
+    assert_eq!(names, ["a", "c", "e"]);
 }
