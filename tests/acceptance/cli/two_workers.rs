@@ -238,8 +238,8 @@ impl World {
         })
     }
 
-    /// Deletes the registration of the hub, and checks that it is restored from the directory with
-    /// the kubeconfigs as it was.
+    /// Deletes the registration of the hub, and checks that it is restored unchanged from the
+    /// directory with the kubeconfigs.
     fn registration_is_restored(&self) {
         const KEY: &str = "hubs/hub.json";
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
