@@ -12,6 +12,7 @@ mod key_services;
 mod layer;
 mod notifiers;
 mod origin;
+mod pages;
 mod pull_requests;
 mod pushes;
 mod throttle;
@@ -36,6 +37,7 @@ pub use key_services::*;
 pub use layer::ClusterLayer;
 pub use notifiers::Notifiers;
 pub use origin::{Origin, TraceIds, TraceParent, delivery_id};
+pub use pages::all_pages;
 pub use pull_requests::{
     Annotation, AnnotationLevel, Check, Comment, Conclusion, PlanRequest, PullRequest, PullRequests,
 };

@@ -10,7 +10,7 @@ use crate::trace;
 use bytes::{Bytes, BytesMut};
 use driftless_kernel::ports::{
     ApplyRequest, Change, Changes, Delete, Deleted, ErrorKind, ListRequest, Page, Patch,
-    PatchRequest, PortError, Resource, Result,
+    PatchRequest, PortError, Resource, Result, all_pages,
 };
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -40,8 +40,6 @@ const SILENCE_FACTOR: u32 = 4;
 
 /// The number of objects of one page.
 const PAGE: usize = 500;
-/// The number of times that a list is restarted because its continuation token expired.
-const LIST_STARTS: usize = 3;
 /// The number of attempts of a read.
 const READ_TRIES: u32 = 3;
 /// The number of attempts of a write that the server refuses unread.
@@ -350,26 +348,10 @@ impl Caller<'_> {
             namespace,
             selector,
         } = *request;
-        let mut starts = 0;
-        let mut items = Vec::new();
-        let mut next = String::new();
-        loop {
-            let page = match self.page(resource, namespace, selector, &next).await {
-                // Pages from different moments are not a consistent list: restart.
-                Err(error) if !next.is_empty() && starts < LIST_STARTS && error.is_expired() => {
-                    starts += 1;
-                    items.clear();
-                    next.clear();
-                    continue;
-                }
-                page => page?,
-            };
-            items.extend(page.objects);
-            next = page.next;
-            if next.is_empty() {
-                return Ok(items);
-            }
-        }
+        let read =
+            |next: String| async move { self.page(resource, namespace, selector, &next).await };
+        let (items, _) = all_pages(read, Vec::extend).await?;
+        Ok(items)
     }
 
     /// Reads one page of a list.

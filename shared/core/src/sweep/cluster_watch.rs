@@ -9,7 +9,7 @@ use crate::kustomization;
 use driftless_flux::{FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, ObjectRef};
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{
-    Change, Cluster, ErrorKind, Ports, Resource, Result, Values, WatchSnapshot,
+    Change, Cluster, ErrorKind, Ports, Resource, Result, Values, WatchSnapshot, all_pages,
 };
 use driftless_manifest::{Gvk, Object};
 use driftless_plans::apply::fingerprint::fingerprint;
@@ -26,8 +26,6 @@ const BOOKMARK_WATCH_DURATION: Duration = Duration::from_secs(3);
 /// The age of a resourceVersion at which a bookmark is needed: the API server keeps the changes of
 /// a kind for more than a minute, and for longer if there are few.
 const BOOKMARK_AFTER: Duration = Duration::from_secs(300);
-/// The number of times that a LIST is restarted because its continuation token expired.
-const MAX_LIST_RESTARTS: usize = 3;
 
 /// The objects of one kind and selector on one cluster.
 struct Query<'a> {
@@ -223,34 +221,21 @@ impl<'a> Query<'a> {
 
     /// Reads all objects, page by page, of which only the values are kept.
     async fn list(&self, now: Duration, is_busy: bool) -> Result<WatchSnapshot> {
-        let (mut values, mut next, mut restarts) = (Values::new(), String::new(), 0);
-        loop {
-            let page = self.cluster.page(self.resource, self.selector, &next).await;
-            let page = match page {
-                // Pages from different moments are not a consistent list.
-                Err(error)
-                    if error.is_expired() && !next.is_empty() && restarts < MAX_LIST_RESTARTS =>
-                {
-                    restarts += 1;
-                    values.clear();
-                    next.clear();
-                    continue;
-                }
-                page => page?,
-            };
-            let objects = page.objects.into_iter();
-            values.extend(objects.map(|object| (object.id(), (self.value)(object))));
-            next = page.next;
-            if next.is_empty() {
-                return Ok(WatchSnapshot {
-                    values: Arc::new(values),
-                    version: page.version,
-                    listed: now,
-                    moved: now,
-                    is_busy,
-                });
-            }
-        }
+        let read = |next: String| async move {
+            self.cluster.page(self.resource, self.selector, &next).await
+        };
+        let add = |values: &mut Values, page: Vec<Object>| {
+            let page = page.into_iter();
+            values.extend(page.map(|object| (object.id(), (self.value)(object))));
+        };
+        let (values, version) = all_pages(read, add).await?;
+        Ok(WatchSnapshot {
+            values: Arc::new(values),
+            version,
+            listed: now,
+            moved: now,
+            is_busy,
+        })
     }
 }
 

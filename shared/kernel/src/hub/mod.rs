@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::kubeconfig;
 use crate::ports::{
     Blobs, Cluster, ErrorKind, GitAuth, ListRequest, PortError, Ports, Precondition, PutOutcome,
-    Resource, Result,
+    Resource, Result, all_pages,
 };
 use crate::repository::{Grant, hosted};
 use crate::state;
@@ -17,9 +17,6 @@ use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Restarts of a list whose next page has expired.
-const LIST_RESTARTS: u32 = 3;
 
 /// The prefix of the keys of the registrations of hubs.
 pub const PREFIX: &str = "hubs/";
@@ -415,25 +412,12 @@ impl Hub {
         let Some(resource) = self.served(kind).await? else {
             return Ok(Vec::new());
         };
-        let (mut found, mut next, mut restarts) = (Vec::new(), String::new(), 0);
-        loop {
-            let page = match self.cluster.page(&resource, "", &next).await {
-                // Pages from different moments are not a consistent list.
-                Err(error)
-                    if !next.is_empty() && restarts < LIST_RESTARTS && error.is_expired() =>
-                {
-                    restarts += 1;
-                    found.clear();
-                    next.clear();
-                    continue;
-                }
-                page => page?,
-            };
-            found.extend(page.objects.into_iter().filter(|object| is_wanted(object)));
-            next = page.next;
-            if next.is_empty() {
-                return Ok(found);
-            }
-        }
+        let resource = &resource;
+        let read = |next: String| async move { self.cluster.page(resource, "", &next).await };
+        let add = move |found: &mut Vec<Object>, page: Vec<Object>| {
+            found.extend(page.into_iter().filter(|object| is_wanted(object)));
+        };
+        let (found, _) = all_pages(read, add).await?;
+        Ok(found)
     }
 }
