@@ -109,9 +109,7 @@ impl Config {
                 .is_some(),
         })
     }
-}
 
-impl Config {
     /// Returns the name of the hub that the installation serves alone, from the environment or
     /// the record of its functions; `None` if it serves all hubs.
     ///

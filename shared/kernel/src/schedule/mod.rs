@@ -395,19 +395,14 @@ async fn read(ports: &Ports, key: &str) -> Result<(Record, Precondition)> {
     };
     match state::parse::<Record>(key, &bytes) {
         Ok(record) => Ok((record, Precondition::Is(version))),
-        Err(error) if state::is_newer(&error) => {
-            if record::has_lease(&bytes, ports.clock.now()) {
-                let message = format!("a newer function works on the object: {error}");
-                return Err(PortError::new(ErrorKind::Unavailable, message));
-            }
+        Err(error) if state::is_newer(&error) && record::has_lease(&bytes, ports.clock.now()) => {
+            let message = format!("a newer function works on the object: {error}");
+            Err(PortError::new(ErrorKind::Unavailable, message))
+        }
+        Err(error) => {
             tracing::warn!(key, %error, "the record is unreadable; a new one replaces it");
             Ok((Record::default(), Precondition::Is(version)))
         }
-        Err(error) if state::is_lost(&error) => {
-            tracing::warn!(key, %error, "the record is unreadable; a new one replaces it");
-            Ok((Record::default(), Precondition::None))
-        }
-        Err(error) => Err(error),
     }
 }
 
